@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* L0's consoles: COM1, VGA text, framebuffer. What guests print comes through here too (hv/dev/vuart, hv/guest_console). */
+#ifndef NIDUS_HV_CONSOLE_H
+#define NIDUS_HV_CONSOLE_H
+
+#include "hv/types.h"
+
+struct options;
+struct framebuffer;
+
+/* Usable from the first instruction of C on: COM1 at 115200, and VGA text when `fb` names no graphic mode. */
+void console_early_init(void);
+/* Choose consoles by console=; `fb` may be NULL. */
+void console_init(const struct options *opt, const struct framebuffer *fb);
+/* Raw bytes to every console, no prefix; serialised by one lock. */
+void console_write(const char *s, size_t n);
+/* One byte typed at COM1, or -1. Never waits. */
+int console_getc(void);
+/* For panic and NMI: drop the lock whoever holds it. */
+void console_break_lock(void);
+
+#endif

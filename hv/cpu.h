@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One physical CPU: its descriptor tables, stacks, and what it runs. Reached through GS in root mode (HOST_GS_BASE).
+ * Indexes are dense (0 = boot CPU) and are not APIC ids.
+ */
+#ifndef NIDUS_HV_CPU_H
+#define NIDUS_HV_CPU_H
+
+#include "hv/spinlock.h"
+#include "hv/timer.h"
+#include "hv/types.h"
+
+#define CPUS_MAX	64
+#define CPU_STACK_ORDER 2 /* 16 KiB, plus a guard page below */
+
+/* Host vectors above the exceptions. */
+#define HOST_VEC_TIMER	  0xf0
+#define HOST_VEC_KICK	  0xf1 /* look at pending work; no other meaning */
+#define HOST_VEC_CONSOLE  0xf2
+#define HOST_VEC_SPURIOUS 0xff
+
+/* Selectors of the host GDT. */
+#define SEL_CODE 0x08
+#define SEL_DATA 0x10
+#define SEL_TSS	 0x18
+
+struct vcpu;
+struct vmcs;
+
+struct cpu {
+	struct cpu *self; /* must stay first: this_cpu() reads %gs:0 */
+	u32 index;
+	u32 apic_id;
+	u64 stack_top; /* entry.S switches here at each exit */
+	struct vcpu *loaded;  /* whose MSRs, XCR0, DRs and FPU state the CPU holds; NULL: nobody's */
+	struct vmcs *current; /* hv/vmcs: what VMPTRLD named last */
+	bool online;
+	bool idle;     /* halted in sched_idle; needs an IPI to look at its queue */
+	bool vmx_root; /* VMXON done */
+
+	struct spinlock run_lock;
+	struct vcpu *run_queue; /* all vCPUs pinned here, a ring by vcpu->next_on_cpu */
+	struct timer_queue timers;
+
+	u64 gdt[8];
+	u8 tss[104];
+	void *vmxon_page;
+	u64 nmis; /* host NMIs seen */
+};
+
+extern struct cpu *cpus[CPUS_MAX];
+extern unsigned nr_cpus;
+
+static inline struct cpu *this_cpu(void)
+{
+	struct cpu *c;
+
+	asm("mov %%gs:0, %0" : "=r"(c));
+	return c;
+}
+
+/* Allocate and register the next CPU (struct, stacks with guards). NULL: no memory or CPUS_MAX reached. */
+struct cpu *cpu_create(u32 apic_id);
+/* On the CPU itself: GDT, TSS, IDT, GS, host page tables, control registers. IF stays 0. */
+void cpu_init(struct cpu *c);
+/* The IDT, shared by all CPUs (hv/idt.c). */
+void idt_init(void);
+void idt_load(void);
+u64 idt_base(void);
+
+/* boot/smp.c: another physical CPU takes an interrupt; it looks at its pending work. */
+void cpu_kick(struct cpu *c);
+
+#endif
