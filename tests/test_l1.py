@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs each L1 program bare in Bochs and as L1 under Nidus; what it reports must be the same.
+
+tests/l1/programs.toml says how a program wants to be run, tests/l1/differences.toml which verdicts may differ and why.
+"""
+import functools
+import tomllib
+
+import pytest
+
+from conftest import TOP, console, guest_list, iso_image, machine
+
+L1 = TOP / "tests" / "l1"
+NAMES = sorted(path.parent.name for path in L1.glob("*/main.c"))
+EACH = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in NAMES]
+
+
+def load(name):
+    path = L1 / name
+    return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+PROGRAMS = load("programs.toml")
+DIFFERENCES = load("differences.toml").get("difference", [])
+
+
+def options(name):
+    defaults = {"vcpus": 1, "memory": "64M", "timeout": 60, "bare": True, "ending": "exit 0", "done": True, "cmdline": ""}
+    return defaults | PROGRAMS.get("defaults", {}) | PROGRAMS.get(name, {})
+
+
+def listed(name):
+    """check -> (bare, nidus): the verdicts that may differ."""
+    return {row["check"]: (row["bare"], row["nidus"]) for row in DIFFERENCES if row["program"] == name}
+
+
+def read_verdicts(computer, wanted):
+    found = console.verdicts(computer.text)
+    if not wanted["done"]:
+        found.faults = [fault for fault in found.faults if fault != "no closing DONE line"]
+    return found
+
+
+def unlisted_faults(found, name, side):
+    """The faults that differences.toml does not announce for `side` (0 bare, 1 nidus)."""
+    announced = [f"FAIL {check} " for check, pair in listed(name).items() if pair[side] == "FAIL"]
+    return [fault for fault in found.faults if not fault.startswith(tuple(announced))]
+
+
+@functools.cache
+def bare_verdicts(name, image, folder):
+    """The program on the bare machine, once per worker."""
+    wanted = options(name)
+    tree = iso_image.Tree(folder / "tree")
+    loaded = tree.add(image, "program.elf")
+    words = iso_image.words(wanted["cmdline"], name)
+    tree.config(iso_image.QUIET_HEAD + iso_image.line("multiboot", loaded, *words) + "\nboot\nhalt\n")
+    with machine.Bochs(folder, tree.build(folder / "bare.iso"), cpus=wanted["vcpus"],
+                       memory=guest_list.parse_size(wanted["memory"], name)) as computer:
+        computer.start().wait_end(wanted["timeout"])
+        return read_verdicts(computer, wanted), computer.tail(60)
+
+
+@pytest.fixture
+def bare(request, l1_images, tmp_path_factory):
+    def run(name):
+        return bare_verdicts(name, l1_images / f"{name}.elf", tmp_path_factory.getbasetemp() / f"bare-{name}")
+
+    return run
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_bare(name, bare):
+    """The program is right: the bare machine passes it, known deviations of the emulator aside."""
+    if not options(name)["bare"]:
+        pytest.skip("runs only under Nidus")
+    found, tail = bare(name)
+    assert not unlisted_faults(found, name, 0), tail
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_under_nidus(name, bare, l1_images, guest, iso, bochs):
+    wanted = options(name)
+    program = guest(name, kernel=l1_images / f"{name}.elf", mem=wanted["memory"], vcpus=wanted["vcpus"],
+                    cmdline=wanted["cmdline"], **wanted.get("guest", {}))
+    memory = max(512 << 20, guest_list.parse_size(wanted["memory"], name) + (256 << 20))
+    computer = bochs(iso([program], wanted.get("hv", "")), cpus=wanted["vcpus"], memory=memory)
+    computer.wait_end(wanted["timeout"])
+
+    assert f"nidus: guest {name} started" in computer.lines
+    assert console.guests(computer.text).endings == {name: wanted["ending"]}
+    found = read_verdicts(computer, wanted)
+    assert not unlisted_faults(found, name, 1)
+    if wanted["bare"]:
+        assert differing(bare(name)[0].named(), found.named(), listed(name)) == []
+
+
+def differing(bare_named, nidus_named, allowed):
+    """Lines that tell where the two runs differ and should not, or should and do not."""
+    lines = []
+    for check in sorted(bare_named.keys() | nidus_named.keys() | allowed.keys()):
+        got = bare_named.get(check, "-"), nidus_named.get(check, "-")
+        want = allowed.get(check)
+        if (want and got != want) or (not want and got[0] != got[1]):
+            lines.append(f"{check}: bare {got[0]}, under Nidus {got[1]}"
+                         + (f"; differences.toml says {want[0]}, {want[1]}" if want else ""))
+    return lines
