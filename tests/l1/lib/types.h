@@ -12,12 +12,12 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int64_t s64;
 
-#define PAGE_SIZE     4096ull
-#define PAGE_2M       0x200000ull
-#define PAGE_1G       0x40000000ull
+#define PAGE_SIZE     4096ul
+#define PAGE_2M       0x200000ul
+#define PAGE_1G       0x40000000ul
 #define MAX_CPUS      16
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define BIT(n)        (1ull << (n))
+#define BIT(n)        (1ul << (n))
 
 void *memcpy(void *to, const void *from, size_t n);
 void *memset(void *to, int byte, size_t n);
