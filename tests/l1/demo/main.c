@@ -9,8 +9,9 @@
 
 const char test_title[] = "Nidus demo";
 
-#define BATCHES 8
-#define ROUNDS  32
+#define BATCHES     8
+#define ROUNDS      32
+#define TOUCH_PAGES 128
 
 typedef void op_fn(void);
 
