@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The RAM of an L1 guest: taken in large chunks, never moved. Decides what is RAM and what is not; the tables
+ * it fills are the caller's, and so is flushing.
+ */
+#include "mm/l1mem.h"
+#include "hv/lib.h"
+#include "mm/hostpt.h"
+#include "mm/palloc.h"
+
+#define CHUNK_ORDER_MIN 9 /* 2 MiB */
+#define CHUNK_SIZE_MIN  (PAGE_SIZE << CHUNK_ORDER_MIN)
+
+/* Where a PC has its video memory: no RAM, whatever size the guest has. */
+#define HOLE_START 0xa0000ull
+#define HOLE_END   0xc0000ull
+
+static unsigned size_order(u64 size)
+{
+	return (unsigned)__builtin_ctzll(size) - PAGE_SHIFT;
+}
+
+/* Largest order that fits `size` and keeps gpa aligned to it, so that EPT leaves can be as large as the
+ * chunk. */
+static unsigned fitting_order(u64 gpa, u64 size, unsigned max)
+{
+	unsigned order = max;
+
+	while (order > CHUNK_ORDER_MIN && ((PAGE_SIZE << order) > size || (gpa & ((PAGE_SIZE << order) - 1))))
+		order--;
+	return order;
+}
+
+/* Take one chunk of at most `max` (in: largest order worth trying; out: what the allocator still had). */
+static bool take_chunk(struct l1mem *m, u64 gpa, u64 size, unsigned *max, u16 id)
+{
+	unsigned order = fitting_order(gpa, size, *max);
+	hpa_t hpa;
+
+	if (m->count == L1MEM_CHUNKS_MAX)
+		return false;
+	while (!palloc(order, (u16)(PAGE_GUEST0 + id), &hpa)) {
+		if (order == CHUNK_ORDER_MIN)
+			return false;
+		*max = --order;
+	}
+	/* Zero it before it becomes a user page: L0 may not touch those outside of mm/guest_copy. */
+	memset(hpa_ptr(hpa), 0, PAGE_SIZE << order);
+	hostpt_set_guest(hpa, PAGE_SIZE << order, true);
+	m->chunk[m->count++] = (struct l1mem_chunk){.gpa = gpa, .hpa = hpa.v, .size = PAGE_SIZE << order};
+	return true;
+}
+
+static bool take_range(struct l1mem *m, u64 gpa, u64 size, u16 id)
+{
+	unsigned max = PALLOC_ORDER_MAX;
+
+	while (size) {
+		u64 done;
+
+		if (!take_chunk(m, gpa, size, &max, id))
+			return false;
+		done = m->chunk[m->count - 1].size;
+		gpa += done;
+		size -= done;
+	}
+	return true;
+}
+
+bool l1mem_create(struct l1mem *m, u64 bytes, u16 id)
+{
+	m->count = 0;
+	m->ram = m->low = m->high = 0;
+	/* More than the allocator can hold also keeps the sums below from overflow. */
+	if (!bytes || bytes > palloc_free_bytes())
+		return false;
+	m->ram = ALIGN_UP(bytes, CHUNK_SIZE_MIN);
+	m->low = MIN(m->ram, L1MEM_LOW_MAX);
+	m->high = m->ram - m->low;
+	if (take_range(m, 0, m->low, id) && take_range(m, L1MEM_HIGH, m->high, id))
+		return true;
+	l1mem_destroy(m);
+	return false;
+}
+
+void l1mem_destroy(struct l1mem *m)
+{
+	for (unsigned i = 0; i < m->count; i++) {
+		const struct l1mem_chunk *c = &m->chunk[i];
+
+		hostpt_set_guest(HPA(c->hpa), c->size, false);
+		pfree(HPA(c->hpa), size_order(c->size));
+	}
+	m->count = 0;
+	m->ram = m->low = m->high = 0;
+}
+
+/* The chunk that holds gpa, or NULL. */
+static const struct l1mem_chunk *find_chunk(const struct l1mem *m, u64 gpa)
+{
+	unsigned from = 0, to = m->count;
+
+	while (from < to) {
+		unsigned mid = (from + to) / 2;
+		const struct l1mem_chunk *c = &m->chunk[mid];
+
+		if (gpa < c->gpa)
+			to = mid;
+		else if (gpa - c->gpa >= c->size)
+			from = mid + 1;
+		else
+			return c;
+	}
+	return NULL;
+}
+
+bool l1mem_translate(const struct l1mem *m, gpa_t gpa, hpa_t *hpa, u64 *run)
+{
+	const struct l1mem_chunk *c = find_chunk(m, gpa.v);
+	u64 end;
+
+	if (!c || (gpa.v >= HOLE_START && gpa.v < HOLE_END))
+		return false;
+	end = gpa.v < HOLE_START ? HOLE_START : c->gpa + c->size;
+	*hpa = HPA(c->hpa + (gpa.v - c->gpa));
+	if (run)
+		*run = end - gpa.v;
+	return true;
+}
+
+static bool map_part(struct ept *ept01, const struct l1mem_chunk *c, u64 start, u64 end)
+{
+	start = MAX(start, c->gpa);
+	end = MIN(end, c->gpa + c->size);
+	if (start >= end)
+		return true;
+	return ept_map(ept01, start, c->hpa + (start - c->gpa), end - start, EPT_RWX | EPT_TYPE(MEMTYPE_WB));
+}
+
+bool l1mem_map(const struct l1mem *m, struct ept *ept01)
+{
+	for (unsigned i = 0; i < m->count; i++)
+		if (!map_part(ept01, &m->chunk[i], 0, HOLE_START) ||
+		    !map_part(ept01, &m->chunk[i], HOLE_END, ~0ull))
+			return false;
+	return true;
+}
+
+void l1mem_memmap(const struct l1mem *m, struct memmap *out)
+{
+	out->count = 0;
+	memmap_add(out, 0, L1_EBDA, MEM_RAM);
+	memmap_add(out, L1_EBDA, HOLE_START, MEM_RESERVED);
+	memmap_add(out, L1_ACPI_BASE, MIB, MEM_RESERVED);
+	memmap_add(out, MIB, m->low, MEM_RAM);
+	memmap_add(out, L1_IOAPIC, L1MEM_HIGH, MEM_RESERVED);
+	if (m->high)
+		memmap_add(out, L1MEM_HIGH, L1MEM_HIGH + m->high, MEM_RAM);
+}
