@@ -15,6 +15,7 @@ bool guest_zero(const struct l1mem *m, gpa_t gpa, size_t n);
 /* One aligned u64, atomically: for page-table entries. compare-exchange returns false on a changed value or bad address. */
 bool guest_read64(const struct l1mem *m, gpa_t gpa, u64 *out);
 bool guest_cmpxchg64(const struct l1mem *m, gpa_t gpa, u64 old, u64 new);
+bool guest_cmpxchg32(const struct l1mem *m, gpa_t gpa, u32 old, u32 new);
 
 /* How the guest's CPU translates linear addresses at this moment. */
 struct paging {
@@ -24,6 +25,7 @@ struct paging {
 	bool user;    /* CPL 3 (an explicit access) */
 	bool ac;      /* RFLAGS.AC: SMAP off for explicit supervisor accesses */
 	u8 phys_bits; /* MAXPHYADDR shown to the guest */
+	bool no_page1g; /* the guest's CPU has no 1-GByte pages (CPUID 80000001h EDX.26) */
 };
 
 enum access { ACCESS_READ = 0, ACCESS_WRITE = 2, ACCESS_FETCH = 16 }; /* as in a #PF error code */
