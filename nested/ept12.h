@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The walk of L1's own EPT in L1's memory. It decides nothing about L0's tables (nested/sept). */
+#ifndef NIDUS_NESTED_EPT12_H
+#define NIDUS_NESTED_EPT12_H
+
+#include "hv/types.h"
+#include "mm/ept.h"
+#include "mm/l1mem.h"
+
+/* SDM "Exit Qualification for EPT Violations". The low three bits are also EPT_READ, EPT_WRITE, EPT_EXEC. */
+#define EPT_QUAL_READ        BIT(0)
+#define EPT_QUAL_WRITE       BIT(1)
+#define EPT_QUAL_FETCH       BIT(2)
+#define EPT_QUAL_ACCESS      (EPT_QUAL_READ | EPT_QUAL_WRITE | EPT_QUAL_FETCH)
+#define EPT_QUAL_PERM(p)     ((u64)(p) << 3)
+#define EPT_QUAL_LINEAR      BIT(7) /* the guest-linear address field is valid */
+#define EPT_QUAL_FINAL       BIT(8) /* the access itself, not one to a paging structure */
+#define EPT_QUAL_NMI_UNBLOCK BIT(12)
+
+struct ept12 {
+	const struct l1mem *mem;
+	u64 eptp;     /* VMCS12's, checked */
+	u64 ept_vpid; /* capability MSR 0x48c as L1 sees it */
+	u8 phys_bits; /* MAXPHYADDR that L1 is shown */
+};
+
+enum ept12_status {
+	EPT12_OK,
+	EPT12_VIOLATION, /* exit 48 to L1 with .qual */
+	EPT12_MISCONFIG, /* exit 49 to L1 */
+	EPT12_RETRY,     /* L1 is changing the tables under the walk: let L2 repeat its access */
+};
+
+struct ept12_result {
+	enum ept12_status status;
+	gpa_t gpa;      /* OK: what the address is for L1, to the byte */
+	unsigned level; /* of the leaf; else where the walk ended */
+	u64 perm;       /* EPT_READ | EPT_WRITE | EPT_EXEC of all levels ANDed */
+	u8 type;        /* leaf memory type */
+	bool ipat;
+	bool dirty; /* the leaf's dirty flag is set, or flags are off: writes need not be seen */
+	u64 qual;   /* VIOLATION: for L1 */
+};
+
+/*
+ * Translate for an access; `hw_qual` is the qualification of the hardware's exit (or one made up by an
+ * emulator: EPT_QUAL_*). Bits 2:0 0 is a peek: nothing is written and every permission is fine. With EPTP bit
+ * 6 accessed and dirty flags are set, only when the access is allowed.
+ */
+void ept12_walk(const struct ept12 *e, ngpa_t addr, u64 hw_qual, struct ept12_result *out);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * VMCS12: the VMCS an L1 hypervisor believes in, as L0 keeps it, and the table from field encoding to member.
+ * Everything is made from hv/vmcs_fields.def. Pure: nothing here touches hardware or guest memory.
+ */
+#ifndef NIDUS_NESTED_VMCS12_H
+#define NIDUS_NESTED_VMCS12_H
+
+#include "hv/types.h"
+#include "hv/vmcs.h"
+
+struct vmx_caps;
+
+/* VMX_BASIC bits 30:0 as L1 sees it. Changes whenever the layout below does, so that a page of another
+ * version is refused. */
+#define VMCS12_REVISION 0x4e494401u
+
+typedef u16 vmcs12_16;
+typedef u32 vmcs12_32;
+typedef u64 vmcs12_64;
+typedef u64 vmcs12_NW;
+
+/* One member for each field, in the order of the list. */
+struct vmcs12 {
+#define X(width, name, enc, member, cap) vmcs12_##width member;
+	VMCS_FIELDS(X)
+#undef X
+};
+
+/*
+ * Groups of fields that change together: dirtiness is kept for each (BIT32(group)). 0-15 are the clean fields
+ * of the enlightened VMCS, TLFS "Enlightened VMCS", by their bit number; the others hold what the TLFS gives
+ * no clean bit.
+ */
+enum vmcs12_group {
+	GROUP_IO_BITMAP,
+	GROUP_MSR_BITMAP,
+	GROUP_CONTROL_GRP2,
+	GROUP_CONTROL_GRP1,
+	GROUP_CONTROL_PROC,
+	GROUP_CONTROL_EVENT,
+	GROUP_CONTROL_ENTRY,
+	GROUP_CONTROL_EXCPN,
+	GROUP_CRDR,
+	GROUP_CONTROL_XLAT,
+	GROUP_GUEST_BASIC,
+	GROUP_GUEST_GRP1,
+	GROUP_GUEST_GRP2,
+	GROUP_HOST_POINTER,
+	GROUP_HOST_GRP1,
+	GROUP_ENLIGHTENMENTS,
+	GROUP_LIVE,  /* changes for nearly every entry: RIP, TPR threshold, preemption timer, guest interrupt
+			status */
+	GROUP_OTHER, /* MSR lists, CR3 targets, #PF mask and match, and all fields the enlightened VMCS lacks
+		      */
+	GROUP_INFO,  /* exit information: no entry reads it */
+	GROUPS,
+};
+#define GROUPS_ALL (BIT32(GROUPS) - 1)
+
+/* Widths as in encoding bits 14:13. */
+enum vmcs12_width { WIDTH_16, WIDTH_64, WIDTH_32, WIDTH_NATURAL };
+
+struct vmcs12_field {
+	u16 offset;     /* of the member in struct vmcs12 */
+	u8 width;       /* enum vmcs12_width */
+	u8 cap;         /* which control makes the field exist */
+	u8 group;       /* enum vmcs12_group */
+	bool read_only; /* exit information: VMWRITE only with VMX_MISC bit 29 */
+	bool high;      /* the encoding names bits 63:32 of a 64-bit field */
+	bool known;
+};
+
+/* Constant time. False: no such field in any capability set (error 12). `enc` is the whole register operand
+ * of VMREAD or VMWRITE. */
+bool vmcs12_lookup(u64 enc, struct vmcs12_field *out);
+/* Whether the field exists with these capabilities (else error 12). */
+bool vmcs12_exists(const struct vmcs12_field *f, const struct vmx_caps *caps);
+/* Read; narrower fields are zero-extended, a high-half access gives bits 63:32. */
+u64 vmcs12_read(const struct vmcs12 *v12, const struct vmcs12_field *f);
+/* Write, truncated to the field; a high-half access replaces bits 63:32 by the low half of `value`. The
+ * caller marks f->group dirty. */
+void vmcs12_write(struct vmcs12 *v12, const struct vmcs12_field *f, u64 value);
+/* Highest index (encoding bits 9:1) of the fields that exist: VMX_VMCS_ENUM. */
+u32 vmcs12_max_index(const struct vmx_caps *caps);
+
+#endif
