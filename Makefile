@@ -16,7 +16,7 @@ KFLAGS := -std=gnu11 -O2 -g -ffreestanding -fno-builtin -mno-red-zone -mgeneral-
 	-fno-stack-protector -fno-asynchronous-unwind-tables -fno-omit-frame-pointer -fcf-protection=none \
 	-mcmodel=small -fno-common -fno-strict-aliasing -ffunction-sections -fdata-sections $(WARN) -I. -MMD -MP
 
-.PHONY: all clean help
+.PHONY: all clean help run demo iso test test-all boots lint format size
 all: $(BUILD)/nidus.elf $(BUILD)/nidus32.elf
 
 $(BUILD)/%.c.o: %.c | $(BUILD)/hv/offsets.h
@@ -28,9 +28,9 @@ $(BUILD)/%.S.o: %.S | $(BUILD)/hv/offsets.h
 	$(CC) $(KFLAGS) -D__ASSEMBLY__ -I$(BUILD) -c $< -o $@
 
 # Structure offsets for assembly, computed by the compiler: hv/offsets.c is compiled to text, never linked.
-$(BUILD)/hv/offsets.h: hv/offsets.in.c $(wildcard hv/*.h)
+$(BUILD)/hv/offsets.h: hv/offsets.in $(wildcard hv/*.h)
 	@mkdir -p $(@D)
-	$(CC) $(KFLAGS) -S $< -o $(BUILD)/hv/offsets.s
+	$(CC) $(KFLAGS) -x c -S $< -o $(BUILD)/hv/offsets.s
 	@sed -n 's/^.*->\([A-Z0-9_]*\) \$$*\([-0-9]*\).*/#define \1 \2/p' $(BUILD)/hv/offsets.s > $@
 
 # The DSDT of an L1 guest, compiled by iasl into a C array.
@@ -49,6 +49,56 @@ $(BUILD)/nidus.elf: $(OBJS) linker.ld
 # The same image in an ELF32 container, for multiboot1-only loaders and `qemu -kernel`.
 $(BUILD)/nidus32.elf: $(BUILD)/nidus.elf
 	objcopy -I elf64-x86-64 -O elf32-i386 $< $@
+
+# --- Running and testing. tools/setup installs what is missing; without anything missing it does nothing.
+
+DEMO   := --guest name=demo,kernel=$(BUILD)/l1/demo.elf,mem=64M
+JOBS   ?= $(shell nproc)
+PYTEST  = BUILD=$(BUILD) $(PY) -m pytest tests -v -n $(JOBS) --dist loadgroup
+
+help:
+	@echo 'make            the image: build/nidus.elf, build/nidus32.elf'
+	@echo 'make run        the demo guest in an emulator (installs what is missing)'
+	@echo 'make iso        build/demo.iso, bootable on BIOS and UEFI machines'
+	@echo 'make test       lint, unit tests, L1 programs, boots, quick clients'
+	@echo 'make test-all   the same with the long clients'
+	@echo 'make lint | unit | l1 | client    parts of it'
+	@echo 'make format | size | clean        clang-format -i; image and source size; remove build/'
+	@echo 'tools/nidus run|iso --help        guests of your own'
+
+run demo:
+	@tools/setup run
+	@$(MAKE) --no-print-directory -s -j$(JOBS) all $(BUILD)/l1/demo.elf
+	BUILD=$(BUILD) tools/nidus run $(DEMO) --timeout 120
+
+iso:
+	@tools/setup run
+	@$(MAKE) --no-print-directory -s -j$(JOBS) all $(BUILD)/l1/demo.elf
+	BUILD=$(BUILD) tools/nidus iso $(DEMO) -o $(BUILD)/demo.iso
+
+boots:
+	@tools/setup
+	@$(MAKE) --no-print-directory -j$(JOBS) all l1 boot-kernels client
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory unit
+
+test: boots
+	$(PYTEST) -m 'not long'
+
+test-all: boots
+	$(PYTEST)
+
+lint: all l1
+	@BUILD='$(BUILD)' KFLAGS='$(KFLAGS)' L1_FLAGS='$(L1_FLAGS)' tools/lint $(CHECKS)
+
+format:
+	clang-format -i $$(find $(DIRS) tests -name '*.[ch]')
+
+size: all
+	@size $(BUILD)/nidus.elf | awk 'NR == 2 { printf "image: text %d, data %d, bss %d; text+data %.1f KiB\n", $$1, $$2, $$3, ($$1 + $$2) / 1024 }'
+	@for dir in boot hv hv/dev mm nested hyperv tests/unit tests/l1 tests/client tests/boot tools; do \
+		find $$dir $$(test $$dir != hv || echo -maxdepth 1) -type f -name '*[a-z]' -not -name '*.pyc' -exec cat {} + | \
+		wc -l | sed "s|^|$$dir: |; s|$$| lines|"; done
 
 clean:
 	rm -rf $(BUILD)

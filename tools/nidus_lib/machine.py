@@ -22,7 +22,7 @@ from . import UserError
 
 BOCHS_MEMORY_MAX = 2048 << 20
 BOCHS_CPUS_MAX = 12
-BOCHS_SHARE = pathlib.Path("/usr/share/bochs")
+BOCHS_BIOS = pathlib.Path("/usr/share/bochs/BIOS-bochs-latest")
 BOCHS_PLUGINS = pathlib.Path("/usr/lib/x86_64-linux-gnu/bochs/plugins")
 OVMF = pathlib.Path("/usr/share/ovmf/OVMF.fd")
 
@@ -30,7 +30,7 @@ BOCHS_RC = """\
 display_library: {display}
 cpu: model={model}, count={cpus}, ips=400000000, reset_on_triple_fault=0{cpu_options}
 memory: guest={memory}, host={memory}
-romimage: file={share}/BIOS-bochs-latest, options=fastboot
+romimage: file="{bios}", options=fastboot
 vgaromimage: file=/usr/share/vgabios/vgabios.bin
 ata0-master: type=cdrom, path="{iso}", status=inserted
 boot: cdrom
@@ -228,7 +228,8 @@ class Bochs(Machine):
 
     name = "bochs"
 
-    def __init__(self, folder, iso, model="corei7_skylake_x", magic=False, commands="c\n", cpu_options="", **rest):
+    def __init__(self, folder, iso, model="corei7_skylake_x", magic=False, commands="c\n", cpu_options="",
+                 bios=BOCHS_BIOS, **rest):
         super().__init__(folder, **rest)
         if self.memory > BOCHS_MEMORY_MAX:
             raise UserError("--memory: Bochs has at most 2048M")
@@ -238,7 +239,7 @@ class Bochs(Machine):
         # The debugger would eat a doubled quote: the path has none, the folder is ours.
         (self.folder / "bochsrc").write_text(BOCHS_RC.format(
             display=self.display(), model=model, cpus=self.cpus, cpu_options=cpu_options, memory=self.memory >> 20,
-            share=BOCHS_SHARE, iso=pathlib.Path(iso).resolve(), port=self.port, magic=int(magic), log=self.bochs_log))
+            bios=bios, iso=pathlib.Path(iso).resolve(), port=self.port, magic=int(magic), log=self.bochs_log))
         (self.folder / "commands").write_text(commands)
 
     @staticmethod

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints what a multiboot1 loader handed over: command line, memory and, for each module, its size, CRC-32 and string.
- * The tests compute the same from the files. Must not use anything but the boot information.
+ * Prints what a multiboot1 loader handed over: command line, memory and, for each module, its size, CRC-32
+ * and string. The tests compute the same from the files. Must not use anything but the boot information.
  */
 #include <stdint.h>
 
@@ -10,7 +10,8 @@
 #define INFO_MMAP    (1u << 6)
 
 struct info {
-	uint32_t flags, mem_lower, mem_upper, boot_device, cmdline, mods_count, mods_addr, syms[4], mmap_length, mmap_addr;
+	uint32_t flags, mem_lower, mem_upper, boot_device, cmdline, mods_count, mods_addr, syms[4],
+		mmap_length, mmap_addr;
 };
 
 struct module {
