@@ -4,6 +4,8 @@
 BUILD ?= build
 CC    := gcc
 PY    := /usr/bin/python3
+# `make V=1` shows the commands.
+Q     := $(if $(V),,@)
 
 # The floors of the house, upper to lower. Every .c and .S file in them is part of the image.
 DIRS := boot hyperv nested hv hv/dev mm
@@ -21,34 +23,35 @@ all: $(BUILD)/nidus.elf $(BUILD)/nidus32.elf
 
 $(BUILD)/%.c.o: %.c | $(BUILD)/hv/offsets.h
 	@mkdir -p $(@D)
-	$(CC) $(KFLAGS) -c $< -o $@
+	$(Q)$(CC) $(KFLAGS) -c $< -o $@
 
 $(BUILD)/%.S.o: %.S | $(BUILD)/hv/offsets.h
 	@mkdir -p $(@D)
-	$(CC) $(KFLAGS) -D__ASSEMBLY__ -I$(BUILD) -c $< -o $@
+	$(Q)$(CC) $(KFLAGS) -I$(BUILD) -c $< -o $@
 
-# Structure offsets for assembly, computed by the compiler: hv/offsets.c is compiled to text, never linked.
+# Structure offsets for assembly, computed by the compiler: hv/offsets.in is compiled to text, never linked.
 $(BUILD)/hv/offsets.h: hv/offsets.in $(wildcard hv/*.h)
 	@mkdir -p $(@D)
-	$(CC) $(KFLAGS) -x c -S $< -o $(BUILD)/hv/offsets.s
+	$(Q)$(CC) $(KFLAGS) -x c -S $< -o $(BUILD)/hv/offsets.s
 	@sed -n 's/^.*->\([A-Z0-9_]*\) \$$*\([-0-9]*\).*/#define \1 \2/p' $(BUILD)/hv/offsets.s > $@
 
 # The DSDT of an L1 guest, compiled by iasl into a C array.
 $(BUILD)/hv/dev/dsdt.c: hv/dev/dsdt.asl
 	@mkdir -p $(@D)
-	iasl -p $(BUILD)/hv/dev/dsdt $< > $(BUILD)/hv/dev/iasl.log || { cat $(BUILD)/hv/dev/iasl.log; false; }
-	tools/bin2c dsdt_aml $(BUILD)/hv/dev/dsdt.aml > $@
+	$(Q)iasl -p $(BUILD)/hv/dev/dsdt $< > $(BUILD)/hv/dev/iasl.log || { cat $(BUILD)/hv/dev/iasl.log; false; }
+	$(Q)tools/bin2c dsdt_aml $(BUILD)/hv/dev/dsdt.aml > $@
 
 $(BUILD)/hv/dev/dsdt.o: $(BUILD)/hv/dev/dsdt.c
-	$(CC) $(KFLAGS) -c $< -o $@
+	$(Q)$(CC) $(KFLAGS) -c $< -o $@
 
 $(BUILD)/nidus.elf: $(OBJS) linker.ld
-	$(CC) -nostdlib -static -no-pie -Wl,--build-id=none -Wl,-z,max-page-size=4096 -Wl,-z,noexecstack \
+	@echo LINK $@
+	$(Q)$(CC) -nostdlib -static -no-pie -Wl,--build-id=none -Wl,-z,max-page-size=4096 -Wl,-z,noexecstack \
 		-Wl,--gc-sections -T linker.ld $(OBJS) -o $@
 
 # The same image in an ELF32 container, for multiboot1-only loaders and `qemu -kernel`.
 $(BUILD)/nidus32.elf: $(BUILD)/nidus.elf
-	objcopy -I elf64-x86-64 -O elf32-i386 $< $@
+	$(Q)objcopy -I elf64-x86-64 -O elf32-i386 $< $@
 
 # --- Running and testing. tools/setup installs what is missing; without anything missing it does nothing.
 

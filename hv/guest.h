@@ -13,6 +13,15 @@
 struct vcpu;
 struct machine;
 
+/* First state of vCPU 0 as a loader leaves it. */
+struct entry_state {
+	enum { ENTRY_REAL, ENTRY_PROTECTED, ENTRY_LONG } mode;
+	u64 rip, rsp, cr3;
+	u64 rax, rbx, rsi;
+	u64 gdt_base; /* ENTRY_PROTECTED, ENTRY_LONG: flat segments: CS 0x10, others 0x18, GDT there */
+	u16 gdt_limit;
+};
+
 struct guest_module {
 	hpa_t start;
 	u64 size;
@@ -36,30 +45,27 @@ struct guest {
 	bool console_prefix;
 	u32 ended; /* atomic: 0 runs, 1 ending, 2 ended */
 	u32 running_vcpus;
-	char reason[64]; /* "exit 0", "triple-fault", "killed: ..." */
+	char reason[64];          /* "exit 0", "triple-fault", "killed: ..." */
+	struct entry_state entry; /* of vCPU 0, as the loader of the last (re)start left it */
+	bool restart;             /* asked for while ending */
 	u64 started_tsc;
 };
 
 extern struct guest *guests[GUESTS_MAX];
 extern unsigned nr_guests;
 
-/* Create and start every guest the modules describe (boot CPU, all CPUs in VMX root). Bad ones are reported and left out. */
+/* Create and start every guest the modules describe (boot CPU, all CPUs in VMX root). Bad ones are reported
+ * and left out. */
 void guests_start(void);
-/* End a guest; any of its vCPUs, on any CPU, or a device. The first reason counts. Takes effect when each vCPU passes its event gate. */
+/* End a guest; any of its vCPUs, on any CPU, or a device. The first reason counts. Takes effect when each
+ * vCPU passes its event gate. */
 void guest_end(struct guest *g, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Reset asked for by the guest (0xcf9, keyboard controller, port 0x92): a restart, or the end "reset" with restart=off. */
+/* Reset asked for by the guest (0xcf9, keyboard controller, port 0x92): a restart, or the end "reset" with
+ * restart=off. */
 void guest_reset(struct guest *g);
 
-/* First state of vCPU 0 as a loader leaves it. */
-struct entry_state {
-	enum { ENTRY_REAL, ENTRY_PROTECTED, ENTRY_LONG } mode;
-	u64 rip, rsp, cr3;
-	u64 rax, rbx, rsi;
-	u64 gdt_base; /* ENTRY_PROTECTED, ENTRY_LONG: flat segments: CS 0x10, others 0x18, GDT there */
-	u16 gdt_limit;
-};
-
-/* hv/load_*.c: recognise by the header, load into guest memory. False: err says why ("" = not this kind). `image` is the module in host memory. */
+/* hv/load_*.c: recognise by the header, load into guest memory. False: err says why ("" = not this kind).
+ * `image` is the module in host memory. */
 bool load_linux(struct guest *g, struct entry_state *out, char *err, size_t err_size);
 bool load_multiboot1(struct guest *g, struct entry_state *out, char *err, size_t err_size);
 bool load_multiboot2(struct guest *g, struct entry_state *out, char *err, size_t err_size);

@@ -21,6 +21,8 @@ struct options {
 	bool trace;
 };
 
+extern struct options options; /* boot/main.c; what the command line said */
+
 /* What was wrong, as one line without the "nidus: " in front. */
 struct option_error {
 	char text[160];

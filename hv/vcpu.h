@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One virtual CPU of an L1 guest. It has no stack of its own: each exit starts on the stack of the physical CPU, and ends by returning the vCPU to enter
- * next. What differs between running L1 and running its L2 is a `struct level`; nested/ switches it, hv/ knows only the type.
+ * One virtual CPU of an L1 guest. It has no stack of its own: each exit starts on the stack of the physical
+ * CPU, and ends by returning the vCPU to enter next. What differs between running L1 and running its L2 is a
+ * `struct level`; nested/ switches it, hv/ knows only the type.
  */
 #ifndef NIDUS_HV_VCPU_H
 #define NIDUS_HV_VCPU_H
@@ -16,12 +17,13 @@ struct cpu;
 struct nested;
 struct vcpu;
 
-/* Register numbers as in instruction information and ModRM. RSP lives in the VMCS; its slot here is unused. */
+/* Register numbers as in instruction information and ModRM. RSP lives in the VMCS; its slot here is unused.
+ */
 enum reg { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15 };
 
 /* What a handler wants done. It never touches RIP itself. */
 enum exit_action {
-	RESUME,	     /* enter again where the guest stands (it was given a fault, or repeats the instruction) */
+	RESUME, /* enter again where the guest stands (it was given a fault, or repeats the instruction) */
 	RESUME_NEXT, /* the instruction was carried out: advance RIP */
 	RESCHEDULE,  /* as RESUME, but this vCPU may not be runnable any more */
 };
@@ -29,16 +31,16 @@ typedef enum exit_action exit_fn(struct vcpu *v);
 
 /* Requests to a vCPU, set atomically from any CPU; all are looked at in the event gate. */
 enum pending {
-	PEND_INJECT = BIT32(0),	   /* v->inject is to be delivered (own CPU only) */
-	PEND_INTR = BIT32(1),	   /* look at the local APIC and the PIC again */
+	PEND_INJECT = BIT32(0), /* v->inject is to be delivered (own CPU only) */
+	PEND_INTR = BIT32(1),   /* look at the local APIC and the PIC again */
 	PEND_NMI = BIT32(2),
 	PEND_INIT = BIT32(3),
 	PEND_SIPI = BIT32(4),
-	PEND_STOP = BIT32(5),	   /* the guest is ending or restarting */
-	PEND_RESCHED = BIT32(6),   /* time slice over */
-	PEND_TLB = BIT32(7),	   /* EPT01 or a shadow EPT changed on another CPU: INVEPT before entry */
-	PEND_NESTED = BIT32(8),	   /* nested/ wants its gate called */
-	PEND_TPR = BIT32(9),	   /* TPR threshold to be set again */
+	PEND_STOP = BIT32(5),    /* the guest is ending or restarting */
+	PEND_RESCHED = BIT32(6), /* time slice over */
+	PEND_TLB = BIT32(7),     /* EPT01 or a shadow EPT changed on another CPU: INVEPT before entry */
+	PEND_NESTED = BIT32(8),  /* nested/ wants its gate called */
+	PEND_TPR = BIT32(9),     /* TPR threshold to be set again */
 };
 
 /* VM-entry event fields. */
@@ -51,17 +53,18 @@ struct event {
 /* What runs on this vCPU now: L1 (hv/exit.c) or its L2 (nested/). */
 struct level {
 	enum exit_action (*exit)(struct vcpu *v, u32 reason); /* reason: the full exit-reason field */
-	enum exit_action (*gate)(struct vcpu *v);	      /* called before an entry while v->pending is not 0 */
-	void (*fault)(struct vcpu *v, const struct event *e);  /* an exception L0 raises in what runs */
+	enum exit_action (*gate)(struct vcpu *v); /* called before an entry while v->pending is not 0 */
+	void (*fault)(struct vcpu *v, const struct event *e); /* an exception L0 raises in what runs */
 };
 extern const struct level level_l1;
 
-enum vcpu_state { VCPU_RUN, VCPU_HALT, VCPU_WAIT_SIPI, VCPU_OFF };
+/* START: to be reset on its own CPU, then RUN (vCPU 0) or WAIT_SIPI. */
+enum vcpu_state { VCPU_OFF, VCPU_START, VCPU_RUN, VCPU_HALT, VCPU_WAIT_SIPI };
 
 struct vcpu {
-	u64 regs[16]; /* must stay first: entry.S stores here through HOST_RSP */
+	u64 regs[16];      /* must stay first: entry.S stores here through HOST_RSP */
 	struct vmcs *vmcs; /* what is entered: &vmcs01, or a VMCS02 */
-	u32 pending;	   /* enum pending, atomic */
+	u32 pending;       /* enum pending, atomic */
 	enum vcpu_state state;
 	const struct level *level;
 	struct event inject; /* with PEND_INJECT */
@@ -69,9 +72,9 @@ struct vcpu {
 	struct cpu *cpu; /* pinned here */
 	struct vcpu *next_on_cpu;
 	struct guest *guest;
-	u32 index; /* in guest->vcpu; also the APIC id */
-	bool in_guest; /* set before an entry, for kicks; may be stale-true */
-	bool preempt;  /* shares its CPU: the preemption timer runs */
+	u32 index;    /* in guest->vcpu; also the APIC id */
+	u16 vpid;     /* of VMCS01 */
+	bool preempt; /* shares its CPU: the preemption timer runs */
 
 	struct vmcs vmcs01;
 	struct vlapic *lapic;
@@ -84,7 +87,9 @@ struct vcpu {
 	u64 tsc_offset; /* L1's TSC = host TSC + this */
 	u64 mtrr_def, mtrr_fixed[11], mtrr_var[16];
 	u32 sipi_vector;
-	bool nmi_blocked_by_hand;
+	bool intr_window, nmi_window; /* window exiting is on in VMCS01 */
+	bool nmi_waiting;             /* an NMI is held back by blocking */
+	bool init_waiting;            /* INIT is held back by VMX root operation */
 
 	/* State that stays in the registers until another vCPU is loaded on this CPU. */
 	u64 cr2, dr[4], dr6;
@@ -126,6 +131,8 @@ void vcpu_set_reg(struct vcpu *v, unsigned reg, u64 value);
 unsigned vcpu_cpl(void);
 /* EFER.LMA and CS.L of what runs. */
 bool vcpu_64bit(void);
+/* Base of a segment of what runs (ES CS SS DS FS GS = 0..5). */
+u64 vcpu_seg_base(unsigned seg);
 /* How linear addresses of what runs translate, for mm/guest_copy. Pre: VMCS01 is current (L1 runs). */
 struct paging;
 void vcpu_paging(struct vcpu *v, struct paging *out);
@@ -142,7 +149,8 @@ bool msr_read(struct vcpu *v, u32 msr, u64 *value);
 bool msr_write(struct vcpu *v, u32 msr, u64 value);
 /* CPUID as L1 sees it. hv/cpuid.c */
 struct cpuid vcpu_cpuid(struct vcpu *v, u32 leaf, u32 sub);
-/* The MSR bitmap in force for L1 (4 KiB, L0's memory): a set bit means L0 intercepts. nested/ ORs L1's own into it. */
+/* The MSR bitmap in force for L1 (4 KiB, L0's memory): a set bit means L0 intercepts. nested/ ORs L1's own
+ * into it. */
 extern u8 l1_msr_bitmap[4096];
 extern u8 l1_io_bitmap[8192];
 

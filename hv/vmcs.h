@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* VMCS encodings, control bits, and typed access to the current VMCS. A failing VMREAD/VMWRITE is L0's own bug. */
+/* VMCS encodings, control bits, and typed access to the current VMCS. A failing VMREAD/VMWRITE is L0's own
+ * bug. */
 #ifndef NIDUS_HV_VMCS_H
 #define NIDUS_HV_VMCS_H
 
@@ -15,104 +16,104 @@ enum vmcs_field {
 
 /* SDM "Pin-Based VM-Execution Controls". */
 #define PIN_EXT_INTR BIT32(0)
-#define PIN_NMI	     BIT32(3)
+#define PIN_NMI      BIT32(3)
 #define PIN_VNMI     BIT32(5)
 #define PIN_TIMER    BIT32(6)
 #define PIN_POSTED   BIT32(7)
 
 /* SDM "Processor-Based VM-Execution Controls". */
-#define PROC_INTR_WINDOW  BIT32(2)
-#define PROC_TSC_OFFSET	  BIT32(3)
-#define PROC_HLT	  BIT32(7)
-#define PROC_INVLPG	  BIT32(9)
-#define PROC_MWAIT	  BIT32(10)
-#define PROC_RDPMC	  BIT32(11)
-#define PROC_RDTSC	  BIT32(12)
-#define PROC_CR3_LOAD	  BIT32(15)
-#define PROC_CR3_STORE	  BIT32(16)
-#define PROC_TERTIARY	  BIT32(17)
-#define PROC_CR8_LOAD	  BIT32(19)
-#define PROC_CR8_STORE	  BIT32(20)
-#define PROC_TPR_SHADOW	  BIT32(21)
-#define PROC_NMI_WINDOW	  BIT32(22)
-#define PROC_MOV_DR	  BIT32(23)
-#define PROC_UNCOND_IO	  BIT32(24)
-#define PROC_IO_BITMAPS	  BIT32(25)
-#define PROC_MTF	  BIT32(27)
-#define PROC_MSR_BITMAPS  BIT32(28)
-#define PROC_MONITOR	  BIT32(29)
-#define PROC_PAUSE	  BIT32(30)
-#define PROC_SECONDARY	  BIT32(31)
+#define PROC_INTR_WINDOW BIT32(2)
+#define PROC_TSC_OFFSET  BIT32(3)
+#define PROC_HLT         BIT32(7)
+#define PROC_INVLPG      BIT32(9)
+#define PROC_MWAIT       BIT32(10)
+#define PROC_RDPMC       BIT32(11)
+#define PROC_RDTSC       BIT32(12)
+#define PROC_CR3_LOAD    BIT32(15)
+#define PROC_CR3_STORE   BIT32(16)
+#define PROC_TERTIARY    BIT32(17)
+#define PROC_CR8_LOAD    BIT32(19)
+#define PROC_CR8_STORE   BIT32(20)
+#define PROC_TPR_SHADOW  BIT32(21)
+#define PROC_NMI_WINDOW  BIT32(22)
+#define PROC_MOV_DR      BIT32(23)
+#define PROC_UNCOND_IO   BIT32(24)
+#define PROC_IO_BITMAPS  BIT32(25)
+#define PROC_MTF         BIT32(27)
+#define PROC_MSR_BITMAPS BIT32(28)
+#define PROC_MONITOR     BIT32(29)
+#define PROC_PAUSE       BIT32(30)
+#define PROC_SECONDARY   BIT32(31)
 
 /* SDM "Secondary Processor-Based VM-Execution Controls". */
 #define SEC_APIC_ACCESSES BIT32(0)
-#define SEC_EPT		  BIT32(1)
-#define SEC_DESC_TABLE	  BIT32(2)
-#define SEC_RDTSCP	  BIT32(3)
-#define SEC_X2APIC	  BIT32(4)
-#define SEC_VPID	  BIT32(5)
-#define SEC_WBINVD	  BIT32(6)
+#define SEC_EPT           BIT32(1)
+#define SEC_DESC_TABLE    BIT32(2)
+#define SEC_RDTSCP        BIT32(3)
+#define SEC_X2APIC        BIT32(4)
+#define SEC_VPID          BIT32(5)
+#define SEC_WBINVD        BIT32(6)
 #define SEC_UNRESTRICTED  BIT32(7)
-#define SEC_APIC_REGS	  BIT32(8)
-#define SEC_VID		  BIT32(9)
-#define SEC_PLE		  BIT32(10)
-#define SEC_RDRAND	  BIT32(11)
-#define SEC_INVPCID	  BIT32(12)
-#define SEC_VMFUNC	  BIT32(13)
-#define SEC_SHADOW_VMCS	  BIT32(14)
-#define SEC_ENCLS	  BIT32(15)
-#define SEC_RDSEED	  BIT32(16)
-#define SEC_PML		  BIT32(17)
-#define SEC_VE		  BIT32(18)
-#define SEC_CONCEAL_VMX	  BIT32(19)
-#define SEC_XSAVES	  BIT32(20)
-#define SEC_MBE		  BIT32(22)
-#define SEC_TSC_SCALING	  BIT32(25)
-#define SEC_WAITPKG	  BIT32(26)
+#define SEC_APIC_REGS     BIT32(8)
+#define SEC_VID           BIT32(9)
+#define SEC_PLE           BIT32(10)
+#define SEC_RDRAND        BIT32(11)
+#define SEC_INVPCID       BIT32(12)
+#define SEC_VMFUNC        BIT32(13)
+#define SEC_SHADOW_VMCS   BIT32(14)
+#define SEC_ENCLS         BIT32(15)
+#define SEC_RDSEED        BIT32(16)
+#define SEC_PML           BIT32(17)
+#define SEC_VE            BIT32(18)
+#define SEC_CONCEAL_VMX   BIT32(19)
+#define SEC_XSAVES        BIT32(20)
+#define SEC_MBE           BIT32(22)
+#define SEC_TSC_SCALING   BIT32(25)
+#define SEC_WAITPKG       BIT32(26)
 
 /* SDM "VM-Exit Controls". */
-#define EXIT_SAVE_DEBUG	    BIT32(2)
-#define EXIT_HOST_64	    BIT32(9)
-#define EXIT_LOAD_PERF	    BIT32(12)
-#define EXIT_ACK_INTR	    BIT32(15)
-#define EXIT_SAVE_PAT	    BIT32(18)
-#define EXIT_LOAD_PAT	    BIT32(19)
-#define EXIT_SAVE_EFER	    BIT32(20)
-#define EXIT_LOAD_EFER	    BIT32(21)
-#define EXIT_SAVE_TIMER	    BIT32(22)
-#define EXIT_CLEAR_BNDCFGS  BIT32(23)
-#define EXIT_LOAD_CET	    BIT32(28)
+#define EXIT_SAVE_DEBUG    BIT32(2)
+#define EXIT_HOST_64       BIT32(9)
+#define EXIT_LOAD_PERF     BIT32(12)
+#define EXIT_ACK_INTR      BIT32(15)
+#define EXIT_SAVE_PAT      BIT32(18)
+#define EXIT_LOAD_PAT      BIT32(19)
+#define EXIT_SAVE_EFER     BIT32(20)
+#define EXIT_LOAD_EFER     BIT32(21)
+#define EXIT_SAVE_TIMER    BIT32(22)
+#define EXIT_CLEAR_BNDCFGS BIT32(23)
+#define EXIT_LOAD_CET      BIT32(28)
 
 /* SDM "VM-Entry Controls". */
 #define ENTRY_LOAD_DEBUG   BIT32(2)
-#define ENTRY_IA32E	   BIT32(9)
-#define ENTRY_SMM	   BIT32(10)
+#define ENTRY_IA32E        BIT32(9)
+#define ENTRY_SMM          BIT32(10)
 #define ENTRY_DUAL_MONITOR BIT32(11)
-#define ENTRY_LOAD_PERF	   BIT32(13)
-#define ENTRY_LOAD_PAT	   BIT32(14)
-#define ENTRY_LOAD_EFER	   BIT32(15)
+#define ENTRY_LOAD_PERF    BIT32(13)
+#define ENTRY_LOAD_PAT     BIT32(14)
+#define ENTRY_LOAD_EFER    BIT32(15)
 #define ENTRY_LOAD_BNDCFGS BIT32(16)
-#define ENTRY_LOAD_CET	   BIT32(20)
+#define ENTRY_LOAD_CET     BIT32(20)
 
 /* SDM "VM-Entry Interruption-Information Field"; the same layout in exit and IDT-vectoring information. */
 #define INTR_VECTOR(info)   ((u8)(info))
-#define INTR_TYPE(info)	    (((info) >> 8) & 7)
-#define INTR_TYPE_EXT	    0u
-#define INTR_TYPE_NMI	    2u
+#define INTR_TYPE(info)     (((info) >> 8) & 7)
+#define INTR_TYPE_EXT       0u
+#define INTR_TYPE_NMI       2u
 #define INTR_TYPE_HW_EXC    3u
 #define INTR_TYPE_SOFT_INT  4u
 #define INTR_TYPE_PRIV_SOFT 5u
 #define INTR_TYPE_SOFT_EXC  6u
-#define INTR_TYPE_OTHER	    7u
-#define INTR_ERROR_CODE	    BIT32(11)
+#define INTR_TYPE_OTHER     7u
+#define INTR_ERROR_CODE     BIT32(11)
 #define INTR_NMI_UNBLOCK    BIT32(12)
-#define INTR_VALID	    BIT32(31)
+#define INTR_VALID          BIT32(31)
 
 /* SDM "Guest Non-Register State". */
-#define INTR_STATE_STI	  BIT32(0)
+#define INTR_STATE_STI    BIT32(0)
 #define INTR_STATE_MOV_SS BIT32(1)
-#define INTR_STATE_SMI	  BIT32(2)
-#define INTR_STATE_NMI	  BIT32(3)
+#define INTR_STATE_SMI    BIT32(2)
+#define INTR_STATE_NMI    BIT32(3)
 enum activity { ACTIVITY_ACTIVE, ACTIVITY_HLT, ACTIVITY_SHUTDOWN, ACTIVITY_WAIT_SIPI };
 
 #define AR_UNUSABLE BIT32(16)
@@ -190,7 +191,7 @@ struct cpu;
 /* One hardware VMCS region. */
 struct vmcs {
 	void *page;
-	bool launched;	 /* VMRESUME, not VMLAUNCH */
+	bool launched;   /* VMRESUME, not VMLAUNCH */
 	struct cpu *cpu; /* where it is active (not cleared), NULL: nowhere */
 };
 
@@ -198,7 +199,8 @@ struct vmcs {
 bool vmcs_create(struct vmcs *vmcs);
 /* VMCLEAR; only on the CPU where it is active. */
 void vmcs_clear(struct vmcs *vmcs);
-/* Make it current on this CPU (VMPTRLD only when it is not). Everything that switches VMCSs goes through here. */
+/* Make it current on this CPU (VMPTRLD only when it is not). Everything that switches VMCSs goes through
+ * here. */
 void vmcs_load(struct vmcs *vmcs);
 void vmcs_dump(void);
 /* Field name for dumps and messages, "?" when unknown. */
@@ -224,14 +226,14 @@ static inline void vmcs_write_raw(u32 field, u64 value)
 		panic("vmwrite %#x", field);
 }
 
-#define VMCS_ACCESS(bits, w)                                                                                           \
-	static inline __attribute__((always_inline)) u##bits vmcs_read##w(const enum vmcs_field f)                     \
-	{                                                                                                              \
-		return (u##bits)vmcs_read_raw(f);                                                                      \
-	}                                                                                                              \
-	static inline __attribute__((always_inline)) void vmcs_write##w(const enum vmcs_field f, u##bits v)            \
-	{                                                                                                              \
-		vmcs_write_raw(f, v);                                                                                  \
+#define VMCS_ACCESS(bits, w)                                                                                 \
+	static inline __attribute__((always_inline)) u##bits vmcs_read##w(const enum vmcs_field f)           \
+	{                                                                                                    \
+		return (u##bits)vmcs_read_raw(f);                                                            \
+	}                                                                                                    \
+	static inline __attribute__((always_inline)) void vmcs_write##w(const enum vmcs_field f, u##bits v)  \
+	{                                                                                                    \
+		vmcs_write_raw(f, v);                                                                        \
 	}
 VMCS_ACCESS(16, 16)
 VMCS_ACCESS(32, 32)
@@ -240,14 +242,46 @@ VMCS_ACCESS(64, _nw)
 #undef VMCS_ACCESS
 
 /* The accessor must fit the field: checked by the compiler. */
-#define CHECK_WIDTH(f, w)   _Static_assert(FIELD_WIDTH(f) == (w), "width of VMCS field")
-#define vmcs_read16(f)	    ({ CHECK_WIDTH(f, 0); vmcs_read16(f); })
-#define vmcs_read64(f)	    ({ CHECK_WIDTH(f, 1); vmcs_read64(f); })
-#define vmcs_read32(f)	    ({ CHECK_WIDTH(f, 2); vmcs_read32(f); })
-#define vmcs_read_nw(f)	    ({ CHECK_WIDTH(f, 3); vmcs_read_nw(f); })
-#define vmcs_write16(f, v)  ({ CHECK_WIDTH(f, 0); vmcs_write16(f, v); })
-#define vmcs_write64(f, v)  ({ CHECK_WIDTH(f, 1); vmcs_write64(f, v); })
-#define vmcs_write32(f, v)  ({ CHECK_WIDTH(f, 2); vmcs_write32(f, v); })
-#define vmcs_write_nw(f, v) ({ CHECK_WIDTH(f, 3); vmcs_write_nw(f, v); })
+#define CHECK_WIDTH(f, w) _Static_assert(FIELD_WIDTH(f) == (w), "width of VMCS field")
+#define vmcs_read16(f)                                                                                       \
+	({                                                                                                   \
+		CHECK_WIDTH(f, 0);                                                                           \
+		vmcs_read16(f);                                                                              \
+	})
+#define vmcs_read64(f)                                                                                       \
+	({                                                                                                   \
+		CHECK_WIDTH(f, 1);                                                                           \
+		vmcs_read64(f);                                                                              \
+	})
+#define vmcs_read32(f)                                                                                       \
+	({                                                                                                   \
+		CHECK_WIDTH(f, 2);                                                                           \
+		vmcs_read32(f);                                                                              \
+	})
+#define vmcs_read_nw(f)                                                                                      \
+	({                                                                                                   \
+		CHECK_WIDTH(f, 3);                                                                           \
+		vmcs_read_nw(f);                                                                             \
+	})
+#define vmcs_write16(f, v)                                                                                   \
+	({                                                                                                   \
+		CHECK_WIDTH(f, 0);                                                                           \
+		vmcs_write16(f, v);                                                                          \
+	})
+#define vmcs_write64(f, v)                                                                                   \
+	({                                                                                                   \
+		CHECK_WIDTH(f, 1);                                                                           \
+		vmcs_write64(f, v);                                                                          \
+	})
+#define vmcs_write32(f, v)                                                                                   \
+	({                                                                                                   \
+		CHECK_WIDTH(f, 2);                                                                           \
+		vmcs_write32(f, v);                                                                          \
+	})
+#define vmcs_write_nw(f, v)                                                                                  \
+	({                                                                                                   \
+		CHECK_WIDTH(f, 3);                                                                           \
+		vmcs_write_nw(f, v);                                                                         \
+	})
 
 #endif

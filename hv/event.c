@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The event gate: what an L1 vCPU is given before it is entered. Every return to a guest passes it while
+ * v->pending is not zero. Order as in SDM "Priority Among Concurrent Events": faults of the instruction,
+ * INIT/SIPI, NMI, maskable interrupts.
+ */
+#include "hv/cpu.h"
+#include "hv/exit.h"
+#include "hv/sched.h"
+#include "hv/tlb.h"
+#include "hv/vcpu_switch.h"
+
+#define BLOCKED_STI_SS (INTR_STATE_STI | INTR_STATE_MOV_SS)
+
+void event_write(const struct event *e)
+{
+	vmcs_write32(VMCS_ENTRY_INTR_INFO, e->info);
+	if (e->info & INTR_ERROR_CODE)
+		vmcs_write32(VMCS_ENTRY_ERROR_CODE, e->error);
+	if (INTR_TYPE(e->info) >= INTR_TYPE_SOFT_INT)
+		vmcs_write32(VMCS_ENTRY_INSN_LEN, e->insn_len);
+}
+
+static bool is_contributory(u8 vec)
+{
+	return vec == VEC_DE || (vec >= VEC_TS && vec <= VEC_GP);
+}
+
+/* SDM "Interrupt 8—Double Fault Exception (#DF)": a second fault while the first is being delivered. */
+static enum { SERIAL, DOUBLE, TRIPLE } combine(const struct event *first, u8 second)
+{
+	u8 vec = INTR_VECTOR(first->info);
+
+	if (INTR_TYPE(first->info) != INTR_TYPE_HW_EXC)
+		return SERIAL;
+	if (vec == VEC_DF)
+		return is_contributory(second) || second == VEC_PF ? TRIPLE : SERIAL;
+	if (is_contributory(vec) && is_contributory(second))
+		return DOUBLE;
+	if (vec == VEC_PF && (is_contributory(second) || second == VEC_PF))
+		return DOUBLE;
+	return SERIAL;
+}
+
+void fault_l1(struct vcpu *v, const struct event *e)
+{
+	struct event first = v->pending & PEND_INJECT ? v->inject : (struct event){0};
+
+	v->inject = *e;
+	__atomic_fetch_or(&v->pending, PEND_INJECT, __ATOMIC_RELAXED);
+	if (!first.info)
+		return;
+	switch (combine(&first, INTR_VECTOR(e->info))) {
+	case DOUBLE:
+		v->inject =
+			(struct event){.info = INTR_VALID | INTR_ERROR_CODE | INTR_TYPE_HW_EXC << 8 | VEC_DF};
+		break;
+	case TRIPLE:
+		guest_end(v->guest, "triple-fault");
+		break;
+	case SERIAL:
+		break;
+	}
+}
+
+static void raise(struct vcpu *v, u32 info, u32 error)
+{
+	struct event e = {.info = INTR_VALID | INTR_TYPE_HW_EXC << 8 | info, .error = error};
+
+	/* SDM "VM-Entry Controls for Event Injection": no error code in real mode. RF as for every fault. */
+	if (!(vcpu_cr0() & CR0_PE))
+		e.info &= ~INTR_ERROR_CODE;
+	vmcs_write_nw(VMCS_GUEST_RFLAGS, vmcs_read_nw(VMCS_GUEST_RFLAGS) | RFLAGS_RF);
+	v->level->fault(v, &e);
+}
+
+void inject_exception(struct vcpu *v, enum vector vec)
+{
+	raise(v, vec, 0);
+}
+
+void inject_exception_error(struct vcpu *v, enum vector vec, u32 error)
+{
+	raise(v, vec | INTR_ERROR_CODE, error);
+}
+
+void inject_page_fault(struct vcpu *v, u64 linear, u32 error)
+{
+	v->cr2 = linear;
+	write_cr2(linear);
+	inject_exception_error(v, VEC_PF, error);
+}
+
+/* SDM "Information for VM Exits That Occur During Event Delivery". */
+void event_requeue(struct vcpu *v)
+{
+	u32 info = vmcs_read32(VMCS_IDT_VECT_INFO);
+
+	if (likely(!(info & INTR_VALID)) || v->pending & PEND_INJECT)
+		return;
+	v->inject =
+		(struct event){.info = info & ~INTR_NMI_UNBLOCK, .insn_len = vmcs_read32(VMCS_EXIT_INSN_LEN)};
+	if (info & INTR_ERROR_CODE)
+		v->inject.error = vmcs_read32(VMCS_IDT_VECT_ERROR);
+	/* The delivery of an NMI blocked further ones; injecting it again does so by itself and must not find
+	 * the block set. */
+	if (INTR_TYPE(info) == INTR_TYPE_NMI)
+		vmcs_write32(VMCS_GUEST_INTR_STATE, vmcs_read32(VMCS_GUEST_INTR_STATE) & ~INTR_STATE_NMI);
+	__atomic_fetch_or(&v->pending, PEND_INJECT, __ATOMIC_RELAXED);
+}
+
+void event_window(u32 control, bool on)
+{
+	u32 proc = vmcs_read32(VMCS_PROC_CTL);
+
+	vmcs_write32(VMCS_PROC_CTL, on ? proc | control : proc & ~control);
+}
+
+/* No device is given to a guest, so no host NMI is a guest's; hv/idt has counted it. */
+void host_nmi(void)
+{
+}
+
+bool vcpu_intr_pending(struct vcpu *v)
+{
+	if (vlapic_pending(v) >= 0)
+		return true;
+	return vlapic_accepts_extint(v) && machine_pic_pending(v->guest->machine);
+}
+
+/* The PIC comes first: an APIC takes ExtINT without comparing priorities. */
+u8 vcpu_intr_ack(struct vcpu *v)
+{
+	int vec;
+
+	if (vlapic_accepts_extint(v) && machine_pic_pending(v->guest->machine))
+		return machine_pic_ack(v->guest->machine);
+	vec = vlapic_pending(v);
+	BUG_ON(vec < 0);
+	vlapic_ack(v, (u8)vec);
+	return (u8)vec;
+}
+
+bool gate_common(struct vcpu *v)
+{
+	u32 p = __atomic_fetch_and(&v->pending, ~(u32)(PEND_TLB | PEND_RESCHED), __ATOMIC_SEQ_CST);
+
+	if (p & PEND_TLB)
+		invept_all();
+	if (p & PEND_STOP) {
+		sched_vcpu_stopped(v);
+		return true;
+	}
+	return p & PEND_RESCHED;
+}
+
+/* SDM "INIT Signal": held back in VMX root operation; ignored (not held) while waiting for SIPI changes
+ * nothing visible. */
+static bool take_init(struct vcpu *v)
+{
+	if (v->nested && nested_vmxon(v)) {
+		v->init_waiting = true;
+		return false;
+	}
+	vcpu_reset(v, true);
+	v->state = v->index ? VCPU_WAIT_SIPI : VCPU_RUN;
+	vcpu_load(v);
+	return v->index != 0;
+}
+
+static void take_sipi(struct vcpu *v)
+{
+	if (v->state != VCPU_WAIT_SIPI)
+		return;
+	vmcs_write16(VMCS_GUEST_CS_SEL, (u16)(v->sipi_vector << 8));
+	vmcs_write_nw(VMCS_GUEST_CS_BASE, (u64)v->sipi_vector << 12);
+	vmcs_write_nw(VMCS_GUEST_RIP, 0);
+	v->state = VCPU_RUN;
+}
+
+static void wake(struct vcpu *v)
+{
+	if (v->state == VCPU_HALT)
+		v->state = VCPU_RUN;
+}
+
+static void set_nmi_window(struct vcpu *v, bool on)
+{
+	if (v->nmi_window != on)
+		event_window(PROC_NMI_WINDOW, v->nmi_window = on);
+}
+
+static void set_intr_window(struct vcpu *v, bool on)
+{
+	if (v->intr_window != on)
+		event_window(PROC_INTR_WINDOW, v->intr_window = on);
+}
+
+/* True: the entry's one event slot is taken. */
+static bool try_nmi(struct vcpu *v)
+{
+	if (vmcs_read32(VMCS_GUEST_INTR_STATE) & (BLOCKED_STI_SS | INTR_STATE_NMI)) {
+		set_nmi_window(v, true);
+		return false;
+	}
+	v->nmi_waiting = false;
+	set_nmi_window(v, false);
+	event_write(&(struct event){.info = INTR_VALID | INTR_TYPE_NMI << 8 | VEC_NMI});
+	wake(v);
+	return true;
+}
+
+static void try_intr(struct vcpu *v, bool slot_taken)
+{
+	if (!vcpu_intr_pending(v)) {
+		set_intr_window(v, false);
+		return;
+	}
+	if (slot_taken || !(vmcs_read_nw(VMCS_GUEST_RFLAGS) & RFLAGS_IF) ||
+	    vmcs_read32(VMCS_GUEST_INTR_STATE) & BLOCKED_STI_SS) {
+		set_intr_window(v, true);
+		return;
+	}
+	event_write(&(struct event){.info = INTR_VALID | INTR_TYPE_EXT << 8 | vcpu_intr_ack(v)});
+	wake(v);
+	set_intr_window(v, vcpu_intr_pending(v));
+}
+
+/* SDM "TPR Threshold": an exit when the guest lowers TPR so far that the request held back may be delivered.
+ */
+static void set_tpr_threshold(struct vcpu *v)
+{
+	int vec = vlapic_blocked(v);
+
+	vmcs_write32(VMCS_TPR_THRESHOLD, vec < 0 ? 0 : MIN((u32)vec >> 4, (u32)vlapic_tpr(v) >> 4));
+}
+
+enum exit_action gate_l1(struct vcpu *v)
+{
+	u32 p;
+	bool slot_taken = false;
+
+	if (gate_common(v))
+		return RESCHEDULE;
+	p = __atomic_exchange_n(&v->pending, 0, __ATOMIC_SEQ_CST);
+	if (p & PEND_STOP) { /* came in since gate_common */
+		__atomic_fetch_or(&v->pending, p, __ATOMIC_SEQ_CST);
+		return RESUME;
+	}
+	if (p & PEND_INIT && take_init(v))
+		return RESCHEDULE;
+	if (p & PEND_SIPI)
+		take_sipi(v);
+	if (v->state == VCPU_WAIT_SIPI)
+		return RESCHEDULE;
+	if (p & PEND_INJECT) {
+		event_write(&v->inject);
+		v->inject.info = 0;
+		slot_taken = true;
+		wake(v);
+	}
+	if (p & PEND_NMI)
+		v->nmi_waiting = true;
+	if (v->nmi_waiting) {
+		if (slot_taken)
+			set_nmi_window(v, true);
+		else
+			slot_taken = try_nmi(v);
+	}
+	if (p & (PEND_INTR | PEND_TPR | PEND_INJECT | PEND_NMI)) {
+		try_intr(v, slot_taken);
+		set_tpr_threshold(v);
+	}
+	return v->state == VCPU_RUN ? RESUME : RESCHEDULE;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An exit's way from entry.S to its handler and back; the table of handlers for L1. */
+#include "hv/exit.h"
+#include "hv/cpu.h"
+#include "hv/print.h"
+#include "hv/sched.h"
+
+static exit_fn *const exit_table[EXIT_REASONS] = {
+	[EXIT_EXCEPTION_NMI] = exit_exception,
+	[EXIT_EXT_INTR] = exit_external_interrupt,
+	[EXIT_TRIPLE_FAULT] = exit_triple_fault,
+	[EXIT_INTR_WINDOW] = exit_intr_window,
+	[EXIT_NMI_WINDOW] = exit_nmi_window,
+	[EXIT_TASK_SWITCH] = exit_task_switch,
+	[EXIT_CPUID] = exit_cpuid,
+	[EXIT_GETSEC] = exit_ud, /* SMX is not offered */
+	[EXIT_HLT] = exit_hlt,
+	[EXIT_INVD] = exit_skip, /* guest RAM is coherent: nothing to throw away */
+	[EXIT_RDPMC] = exit_gp,  /* no counter is offered */
+	[EXIT_VMCALL] = exit_vmcall,
+	[EXIT_VMCLEAR... EXIT_VMXON] = exit_vmx_insn,
+	[EXIT_CR_ACCESS] = exit_cr,
+	[EXIT_IO] = exit_io,
+	[EXIT_RDMSR] = exit_rdmsr,
+	[EXIT_WRMSR] = exit_wrmsr,
+	[EXIT_MWAIT] = exit_ud, /* MONITOR/MWAIT are not offered */
+	[EXIT_MONITOR] = exit_ud,
+	[EXIT_TPR_THRESHOLD] = exit_tpr_threshold,
+	[EXIT_EPT_VIOLATION] = exit_ept_violation,
+	[EXIT_EPT_MISCONFIG] = exit_ept_misconfig,
+	[EXIT_INVEPT] = exit_vmx_insn,
+	[EXIT_TIMER] = exit_slice_over,
+	[EXIT_INVVPID] = exit_vmx_insn,
+	[EXIT_WBINVD] = exit_skip,
+	[EXIT_XSETBV] = exit_xsetbv,
+	[EXIT_VMFUNC] = exit_ud,
+};
+
+/* The processor did what L0's controls do not allow, or has a feature L0 does not know: the guest cannot go
+ * on, the others can. */
+enum exit_action exit_unexpected(struct vcpu *v, u32 reason)
+{
+	log_error("guest %s vcpu %u: unexpected exit %#x qualification %#llx rip %#llx", v->guest->name,
+		  v->index, reason, (unsigned long long)vmcs_read_nw(VMCS_EXIT_QUAL),
+		  (unsigned long long)vmcs_read_nw(VMCS_GUEST_RIP));
+	guest_end(v->guest, "killed: unexpected exit %#x", reason);
+	return RESUME;
+}
+
+enum exit_action exit_l1(struct vcpu *v, u32 reason)
+{
+	exit_fn *fn = reason < ARRAY_SIZE(exit_table) ? exit_table[reason] : NULL;
+
+	if (unlikely(!fn))
+		return exit_unexpected(v, reason);
+	v->exits[reason]++;
+	return fn(v);
+}
+
+struct vcpu *vcpu_exit(struct vcpu *v)
+{
+	enum exit_action a;
+
+	v->vmcs->launched = true;
+	a = v->level->exit(v, vmcs_read32(VMCS_EXIT_REASON));
+	if (a == RESUME_NEXT)
+		insn_advance(v);
+	while (unlikely(v->pending) && a != RESCHEDULE)
+		a = v->level->gate(v);
+	return unlikely(a == RESCHEDULE) ? sched_next(v) : v;
+}
+
+/* Called by entry.S when VMLAUNCH or VMRESUME fails early: a control or host field that L0 wrote is wrong. */
+void vcpu_entry_failed(void);
+void vcpu_entry_failed(void)
+{
+	panic("VM entry failed, error %u", vmcs_read32(VMCS_INSN_ERROR));
+}

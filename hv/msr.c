@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The MSRs of an L1: one table, in numeric order, that names each MSR and who answers. What is not here does
+ * not exist (#GP). The MSR bitmap that lets a few through to hardware comes from the same table, so that both
+ * cannot disagree.
+ */
+#include "hv/cpuid.h"
+#include "hv/exit.h"
+#include "hv/lib.h"
+#include "hv/msr.h"
+
+u8 l1_msr_bitmap[4096] __attribute__((aligned(4096)));
+u8 l1_io_bitmap[8192] __attribute__((aligned(4096)));
+
+#define MTRR_VAR_COUNT 8u
+
+struct msr_rule {
+	u32 first, last;
+	bool (*read)(struct vcpu *v, u32 msr, u64 *value); /* NULL: #GP */
+	bool (*write)(struct vcpu *v, u32 msr, u64 value);
+	u8 pass; /* accesses that need no exit */
+};
+#define PASS_READ  1u
+#define PASS_WRITE 2u
+#define PASS_BOTH  3u
+
+static bool read_zero(struct vcpu *v, u32 msr, u64 *value)
+{
+	(void)v, (void)msr;
+	*value = 0;
+	return true;
+}
+
+static bool write_nothing(struct vcpu *v, u32 msr, u64 value)
+{
+	(void)v, (void)msr, (void)value;
+	return true;
+}
+
+static bool canonical(u64 a)
+{
+	return (u64)((s64)(a << 16) >> 16) == a;
+}
+
+/* --- time --- */
+
+static bool read_tsc(struct vcpu *v, u32 msr, u64 *value)
+{
+	(void)msr;
+	*value = rdtsc() + v->tsc_offset;
+	return true;
+}
+
+static void set_tsc_offset(struct vcpu *v, u64 offset)
+{
+	v->tsc_offset = offset;
+	vmcs_write64(VMCS_TSC_OFFSET, offset);
+}
+
+/* SDM "IA32_TSC_ADJUST MSR": a write to the TSC moves TSC_ADJUST by the same amount, and the other way round.
+ */
+static bool write_tsc(struct vcpu *v, u32 msr, u64 value)
+{
+	u64 offset = value - rdtsc();
+
+	(void)msr;
+	v->tsc_adjust += offset - v->tsc_offset;
+	set_tsc_offset(v, offset);
+	return true;
+}
+
+static bool read_tsc_adjust(struct vcpu *v, u32 msr, u64 *value)
+{
+	(void)msr;
+	*value = v->tsc_adjust;
+	return true;
+}
+
+static bool write_tsc_adjust(struct vcpu *v, u32 msr, u64 value)
+{
+	(void)msr;
+	set_tsc_offset(v, v->tsc_offset + value - v->tsc_adjust);
+	v->tsc_adjust = value;
+	return true;
+}
+
+static bool read_tsc_aux(struct vcpu *v, u32 msr, u64 *value)
+{
+	(void)v;
+	if (!cpuid_offers(0x80000001, 3, 27))
+		return false;
+	*value = rdmsr(msr);
+	return true;
+}
+
+static bool write_tsc_aux(struct vcpu *v, u32 msr, u64 value)
+{
+	(void)v;
+	if (!cpuid_offers(0x80000001, 3, 27) || value >> 32)
+		return false;
+	wrmsr(msr, value);
+	return true;
+}
+
+/* --- VMX --- */
+
+/* SDM "IA32_FEATURE_CONTROL": lock, and VMX outside SMX; SMX and SGX bits do not exist here. */
+static bool read_feature_control(struct vcpu *v, u32 msr, u64 *value)
+{
+	(void)msr;
+	*value = v->feature_control;
+	return v->nested != NULL;
+}
+
+static bool write_feature_control(struct vcpu *v, u32 msr, u64 value)
+{
+	(void)msr;
+	if (!v->nested || v->feature_control & 1 || value & ~5ull)
+		return false;
+	v->feature_control = value;
+	return true;
+}
+
+static bool read_vmx(struct vcpu *v, u32 msr, u64 *value)
+{
+	return v->nested && nested_msr_read(v, msr, value);
+}
+
+/* --- identification and miscellanea --- */
+
+static bool read_misc_enable(struct vcpu *v, u32 msr, u64 *value)
+{
+	(void)msr;
+	/* No branch trace storage, no PEBS: SDM "IA32_MISC_ENABLE" bits 11 and 12. */
+	*value = v->misc_enable | BIT(11) | BIT(12);
+	return true;
+}
+
+static bool write_misc_enable(struct vcpu *v, u32 msr, u64 value)
+{
+	(void)msr;
+	v->misc_enable = value & BIT(0);
+	return true;
+}
+
+/* A write of zero precedes CPUID and a read: "Microcode Update Resources". The revision read stays the same.
+ */
+static bool read_ucode(struct vcpu *v, u32 msr, u64 *value)
+{
+	(void)v, (void)msr;
+	*value = 1ull << 32;
+	return true;
+}
+
+/* DEBUGCTL: BTF only; LBR and trace facilities are not offered. */
+static bool read_debugctl(struct vcpu *v, u32 msr, u64 *value)
+{
+	(void)v, (void)msr;
+	*value = vmcs_read64(VMCS_GUEST_DEBUGCTL);
+	return true;
+}
+
+static bool write_debugctl(struct vcpu *v, u32 msr, u64 value)
+{
+	(void)v, (void)msr;
+	if (value & ~BIT(1))
+		return false;
+	vmcs_write64(VMCS_GUEST_DEBUGCTL, value);
+	return true;
+}
+
+static bool write_xss(struct vcpu *v, u32 msr, u64 value)
+{
+	(void)v, (void)msr;
+	return value == 0 && cpuid_offers(0xd, 0, 0);
+}
+
+/* --- memory types: kept for the guest to read back; its RAM is WB in EPT whatever they say, its PAT combines
+ * with that --- */
+
+static bool type_valid(u8 t)
+{
+	return t <= 1 || (t >= 4 && t <= 6);
+}
+
+static bool types_valid(u64 value)
+{
+	for (unsigned i = 0; i < 8; i++)
+		if (!type_valid((u8)(value >> (8 * i))))
+			return false;
+	return true;
+}
+
+static bool read_mtrrcap(struct vcpu *v, u32 msr, u64 *value)
+{
+	(void)v, (void)msr;
+	*value = MTRR_VAR_COUNT | BIT(8) | BIT(10); /* fixed ranges, WC */
+	return true;
+}
+
+static bool read_mtrr_var(struct vcpu *v, u32 msr, u64 *value)
+{
+	*value = v->mtrr_var[msr - MSR_MTRR_PHYSBASE0];
+	return true;
+}
+
+static bool write_mtrr_var(struct vcpu *v, u32 msr, u64 value)
+{
+	u64 width = MASK(vcpu_cpuid(v, 0x80000008, 0).eax & 0xff);
+	bool mask = msr & 1;
+
+	if (value & ~width || (mask ? value & 0x7ff : value & 0xf00 || !type_valid((u8)value)))
+		return false;
+	v->mtrr_var[msr - MSR_MTRR_PHYSBASE0] = value;
+	return true;
+}
+
+static unsigned fixed_index(u32 msr)
+{
+	return msr == MSR_MTRR_FIX64K ? 0
+	       : msr < MSR_MTRR_FIX4K ? 1 + msr - MSR_MTRR_FIX16K
+				      : 3 + msr - MSR_MTRR_FIX4K;
+}
+
+static bool read_mtrr_fixed(struct vcpu *v, u32 msr, u64 *value)
+{
+	*value = v->mtrr_fixed[fixed_index(msr)];
+	return true;
+}
+
+static bool write_mtrr_fixed(struct vcpu *v, u32 msr, u64 value)
+{
+	if (!types_valid(value))
+		return false;
+	v->mtrr_fixed[fixed_index(msr)] = value;
+	return true;
+}
+
+static bool read_mtrr_def(struct vcpu *v, u32 msr, u64 *value)
+{
+	(void)msr;
+	*value = v->mtrr_def;
+	return true;
+}
+
+static bool write_mtrr_def(struct vcpu *v, u32 msr, u64 value)
+{
+	(void)msr;
+	if (value & ~0xcffull || !type_valid((u8)value))
+		return false;
+	v->mtrr_def = value;
+	return true;
+}
+
+static bool read_pat(struct vcpu *v, u32 msr, u64 *value)
+{
+	(void)v, (void)msr;
+	*value = vmcs_read64(VMCS_GUEST_PAT);
+	return true;
+}
+
+static bool write_pat(struct vcpu *v, u32 msr, u64 value)
+{
+	(void)v, (void)msr;
+	for (unsigned i = 0; i < 8; i++) {
+		u8 t = (u8)(value >> (8 * i));
+
+		if (t != 7 && !type_valid(t))
+			return false;
+	}
+	vmcs_write64(VMCS_GUEST_PAT, value);
+	return true;
+}
+
+/* --- system calls and segment bases: in the VMCS or in the CPU itself --- */
+
+static u32 sysenter_field(u32 msr)
+{
+	return msr == MSR_SYSENTER_CS    ? (u32)VMCS_GUEST_SYSENTER_CS
+	       : msr == MSR_SYSENTER_ESP ? (u32)VMCS_GUEST_SYSENTER_ESP
+					 : (u32)VMCS_GUEST_SYSENTER_EIP;
+}
+
+static bool read_sysenter(struct vcpu *v, u32 msr, u64 *value)
+{
+	(void)v;
+	*value = vmcs_read_raw(sysenter_field(msr));
+	return true;
+}
+
+static bool write_sysenter(struct vcpu *v, u32 msr, u64 value)
+{
+	(void)v;
+	if (msr != MSR_SYSENTER_CS && !canonical(value))
+		return false;
+	vmcs_write_raw(sysenter_field(msr), msr == MSR_SYSENTER_CS ? (u32)value : value);
+	return true;
+}
+
+static bool read_efer(struct vcpu *v, u32 msr, u64 *value)
+{
+	(void)v, (void)msr;
+	*value = vmcs_read64(VMCS_GUEST_EFER);
+	return true;
+}
+
+/* SDM "IA32_EFER": LMA is the processor's; LME may not change while paging is on. */
+static bool write_efer(struct vcpu *v, u32 msr, u64 value)
+{
+	u64 old = vmcs_read64(VMCS_GUEST_EFER);
+
+	(void)msr;
+	if (value & ~(u64)(EFER_SCE | EFER_LME | EFER_LMA | EFER_NXE))
+		return false;
+	if ((value ^ old) & EFER_LME && vcpu_cr0() & CR0_PG)
+		return false;
+	vcpu_load_efer(v, (value & ~EFER_LMA) | (old & EFER_LMA));
+	return true;
+}
+
+static bool read_cpu(struct vcpu *v, u32 msr, u64 *value)
+{
+	(void)v;
+	*value = rdmsr(msr);
+	return true;
+}
+
+static bool write_cpu(struct vcpu *v, u32 msr, u64 value)
+{
+	(void)v;
+	if (msr == MSR_FMASK)
+		value = (u32)value;
+	else if (msr != MSR_STAR && !canonical(value))
+		return false;
+	wrmsr(msr, value);
+	return true;
+}
+
+static bool read_base(struct vcpu *v, u32 msr, u64 *value)
+{
+	(void)v;
+	*value = msr == MSR_FS_BASE ? vmcs_read_nw(VMCS_GUEST_FS_BASE) : vmcs_read_nw(VMCS_GUEST_GS_BASE);
+	return true;
+}
+
+static bool write_base(struct vcpu *v, u32 msr, u64 value)
+{
+	(void)v;
+	if (!canonical(value))
+		return false;
+	if (msr == MSR_FS_BASE)
+		vmcs_write_nw(VMCS_GUEST_FS_BASE, value);
+	else
+		vmcs_write_nw(VMCS_GUEST_GS_BASE, value);
+	return true;
+}
+
+static const struct msr_rule msr_table[] = {
+	/* clang-format off */
+	{ MSR_TSC, MSR_TSC, read_tsc, write_tsc, PASS_READ },
+	{ 0x17, 0x17, read_zero, NULL, 0 },			/* IA32_PLATFORM_ID */
+	{ MSR_APIC_BASE, MSR_APIC_BASE, vlapic_msr_read, vlapic_msr_write, 0 },
+	{ MSR_FEATURE_CONTROL, MSR_FEATURE_CONTROL, read_feature_control, write_feature_control, 0 },
+	{ MSR_TSC_ADJUST, MSR_TSC_ADJUST, read_tsc_adjust, write_tsc_adjust, 0 },
+	{ MSR_UCODE_WRITE, MSR_UCODE_WRITE, NULL, write_nothing, 0 },
+	{ MSR_UCODE_REV, MSR_UCODE_REV, read_ucode, write_nothing, 0 },
+	{ MSR_PLATFORM_INFO, MSR_PLATFORM_INFO, read_zero, NULL, 0 }, /* no CPUID faulting, no ratios */
+	{ MSR_MTRRCAP, MSR_MTRRCAP, read_mtrrcap, NULL, 0 },
+	{ MSR_MISC_FEATURES, MSR_MISC_FEATURES, NULL, NULL, 0 },
+	{ MSR_SYSENTER_CS, MSR_SYSENTER_EIP, read_sysenter, write_sysenter, PASS_BOTH },
+	{ MSR_MCG_CAP, MSR_MCG_CAP, read_zero, NULL, 0 },	/* machine-check architecture with no banks */
+	{ MSR_MCG_STATUS, MSR_MCG_STATUS, read_zero, write_nothing, 0 },
+	{ MSR_MISC_ENABLE, MSR_MISC_ENABLE, read_misc_enable, write_misc_enable, 0 },
+	{ MSR_DEBUGCTL, MSR_DEBUGCTL, read_debugctl, write_debugctl, PASS_READ },
+	{ MSR_MTRR_PHYSBASE0, MSR_MTRR_PHYSBASE0 + 2 * MTRR_VAR_COUNT - 1, read_mtrr_var, write_mtrr_var, 0 },
+	{ MSR_MTRR_FIX64K, MSR_MTRR_FIX64K, read_mtrr_fixed, write_mtrr_fixed, 0 },
+	{ MSR_MTRR_FIX16K, MSR_MTRR_FIX16K + 1, read_mtrr_fixed, write_mtrr_fixed, 0 },
+	{ MSR_MTRR_FIX4K, MSR_MTRR_FIX4K + 7, read_mtrr_fixed, write_mtrr_fixed, 0 },
+	{ MSR_PAT, MSR_PAT, read_pat, write_pat, PASS_BOTH },
+	{ MSR_MTRR_DEF_TYPE, MSR_MTRR_DEF_TYPE, read_mtrr_def, write_mtrr_def, 0 },
+	{ MSR_VMX_BASIC, MSR_VMX_VMFUNC, read_vmx, NULL, 0 },
+	{ MSR_TSC_DEADLINE, MSR_TSC_DEADLINE, vlapic_msr_read, vlapic_msr_write, 0 },
+	{ MSR_X2APIC_BASE, MSR_X2APIC_BASE + 0xff, vlapic_msr_read, vlapic_msr_write, 0 },
+	{ MSR_XSS, MSR_XSS, read_zero, write_xss, 0 },
+	{ MSR_EFER, MSR_EFER, read_efer, write_efer, PASS_READ },
+	{ MSR_STAR, MSR_FMASK, read_cpu, write_cpu, PASS_BOTH },
+	{ MSR_FS_BASE, MSR_GS_BASE, read_base, write_base, PASS_BOTH },
+	{ MSR_KERNEL_GS_BASE, MSR_KERNEL_GS_BASE, read_cpu, write_cpu, PASS_BOTH },
+	{ MSR_TSC_AUX, MSR_TSC_AUX, read_tsc_aux, write_tsc_aux, PASS_BOTH },
+	/* clang-format on */
+};
+
+static const struct msr_rule *find(u32 msr)
+{
+	size_t low = 0, high = ARRAY_SIZE(msr_table);
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (msr > msr_table[mid].last)
+			low = mid + 1;
+		else if (msr < msr_table[mid].first)
+			high = mid;
+		else
+			return &msr_table[mid];
+	}
+	return NULL;
+}
+
+bool msr_read(struct vcpu *v, u32 msr, u64 *value)
+{
+	const struct msr_rule *r = find(msr);
+
+	return r && r->read && r->read(v, msr, value);
+}
+
+bool msr_write(struct vcpu *v, u32 msr, u64 value)
+{
+	const struct msr_rule *r = find(msr);
+
+	return r && r->write && r->write(v, msr, value);
+}
+
+/* SDM "MSR-Bitmap Address": 1 KiB each for reads low, reads high, writes low, writes high. */
+static void pass(u32 msr, u8 what)
+{
+	u32 bit = (msr & 0x1fff) + (msr >> 31 ? 8192u : 0);
+
+	if (what & PASS_READ)
+		l1_msr_bitmap[bit / 8] &= (u8)~BIT32(bit % 8);
+	bit += 16384;
+	if (what & PASS_WRITE)
+		l1_msr_bitmap[bit / 8] &= (u8)~BIT32(bit % 8);
+}
+
+void msr_init(void)
+{
+	memset(l1_msr_bitmap, 0xff, sizeof(l1_msr_bitmap));
+	memset(l1_io_bitmap, 0xff, sizeof(l1_io_bitmap));
+	for (size_t i = 0; i < ARRAY_SIZE(msr_table); i++)
+		for (u32 m = msr_table[i].first; m <= msr_table[i].last; m++)
+			pass(m, msr_table[i].pass);
+	if (!cpuid_offers(0x80000001, 3, 27)) { /* no RDTSCP: IA32_TSC_AUX does not exist */
+		l1_msr_bitmap[1024 + (MSR_TSC_AUX & 0x1fff) / 8] |= (u8)BIT32(MSR_TSC_AUX % 8);
+		l1_msr_bitmap[3072 + (MSR_TSC_AUX & 0x1fff) / 8] |= (u8)BIT32(MSR_TSC_AUX % 8);
+	}
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* VMCS regions: making, clearing, making current; and the dump of the current one. */
+#include "hv/vmcs.h"
+#include "hv/cpu.h"
+#include "hv/print.h"
+#include "hv/x86.h"
+#include "mm/palloc.h"
+
+static bool vmptrld(hpa_t a)
+{
+	bool fail;
+
+	asm volatile("vmptrld %1" : "=@ccbe"(fail) : "m"(a.v) : "memory");
+	return !fail;
+}
+
+static bool vmclear(hpa_t a)
+{
+	bool fail;
+
+	asm volatile("vmclear %1" : "=@ccbe"(fail) : "m"(a.v) : "memory");
+	return !fail;
+}
+
+bool vmcs_create(struct vmcs *vmcs)
+{
+	u32 *page = page_alloc();
+
+	if (!page)
+		return false;
+	*page = (u32)rdmsr(MSR_VMX_BASIC) & 0x7fffffffu;
+	*vmcs = (struct vmcs){.page = page};
+	return true;
+}
+
+/* SDM "Software Use of Virtual-Machine Control Structures": only VMCLEAR brings the data to memory and the
+ * launch state to clear. */
+void vmcs_clear(struct vmcs *vmcs)
+{
+	struct cpu *c = this_cpu();
+
+	BUG_ON(vmcs->cpu && vmcs->cpu != c);
+	BUG_ON(!vmclear(ptr_hpa(vmcs->page)));
+	vmcs->launched = false;
+	vmcs->cpu = NULL;
+	if (c->current == vmcs)
+		c->current = NULL;
+}
+
+void vmcs_load(struct vmcs *vmcs)
+{
+	struct cpu *c = this_cpu();
+
+	if (c->current == vmcs)
+		return;
+	if (!vmcs->cpu) {
+		BUG_ON(!vmclear(ptr_hpa(vmcs->page)));
+		vmcs->launched = false;
+		vmcs->cpu = c;
+	}
+	BUG_ON(vmcs->cpu != c);
+	BUG_ON(!vmptrld(ptr_hpa(vmcs->page)));
+	c->current = vmcs;
+}
+
+static const struct {
+	u32 encoding;
+	const char *name;
+} field_names[] = {
+#define X(width, NAME, enc, member, cap) {(enc), #member},
+	VMCS_FIELDS(X)
+#undef X
+};
+
+const char *vmcs_field_name(u32 encoding)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(field_names); i++)
+		if (field_names[i].encoding == encoding)
+			return field_names[i].name;
+	return "?";
+}
+
+/* For panic: must not fail on a field this CPU lacks, nor without a current VMCS. */
+void vmcs_dump(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(field_names); i++) {
+		u64 value;
+		bool fail;
+
+		asm volatile("vmread %2, %1"
+			     : "=@ccbe"(fail), "=r"(value)
+			     : "r"((u64)field_names[i].encoding)
+			     : "memory");
+		if (!fail)
+			log_error("  %04x %-24s %016llx", field_names[i].encoding, field_names[i].name,
+				  (unsigned long long)value);
+	}
+}
