@@ -27,7 +27,7 @@ $(BUILD)/%.c.o: %.c | $(BUILD)/hv/offsets.h
 
 $(BUILD)/%.S.o: %.S | $(BUILD)/hv/offsets.h
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(KFLAGS) -I$(BUILD) -c $< -o $@
+	$(Q)$(CC) $(KFLAGS) -D__ASSEMBLY__ -I$(BUILD) -c $< -o $@
 
 # Structure offsets for assembly, computed by the compiler: hv/offsets.in is compiled to text, never linked.
 $(BUILD)/hv/offsets.h: hv/offsets.in $(wildcard hv/*.h)
