@@ -26,7 +26,7 @@ struct check_facts {
 	u8 phys_bits;                /* MAXPHYADDR that L1 is shown */
 	u8 linear_bits;              /* 48, or 57 with LA57 */
 	bool ia32e;                  /* L1's EFER.LMA */
-	bool x2apic;                 /* L1's local APIC is in x2APIC mode */
+	bool rtm;                    /* L1's CPUID offers RTM */
 	u64 efer_bits;               /* bits that L1's IA32_EFER may hold */
 	u64 debugctl_bits;           /* bits that its IA32_DEBUGCTL may hold */
 	u64 perf_global_bits;        /* bits that its IA32_PERF_GLOBAL_CTRL may hold */
@@ -63,8 +63,8 @@ struct msr_entry {
 };
 /* One entry of an entry-load or exit-load list: SDM "Loading MSRs". Reason 34; the WRMSR itself may still
  * fail. */
-struct fail check_msr_load(const struct msr_entry *e, const struct check_facts *f);
+struct fail check_msr_load(const struct msr_entry *e);
 /* One entry of an exit-store list: SDM "Saving MSRs". A failure is a VMX abort. */
-struct fail check_msr_store(const struct msr_entry *e, const struct check_facts *f);
+struct fail check_msr_store(const struct msr_entry *e);
 
 #endif
