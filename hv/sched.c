@@ -59,11 +59,11 @@ static bool prepare(struct vcpu *v)
  * effect after HLT began. */
 static void idle(struct cpu *c)
 {
+	guests_reap();
 	__atomic_store_n(&c->idle, true, __ATOMIC_SEQ_CST);
 	asm volatile("sti; hlt; cli" : : : "memory");
 	__atomic_store_n(&c->idle, false, __ATOMIC_SEQ_CST);
 	guest_console_input();
-	guests_reap();
 }
 
 struct vcpu *sched_next(struct vcpu *v)
@@ -86,7 +86,6 @@ struct vcpu *sched_next(struct vcpu *v)
 
 void sched_loop(void)
 {
-	guests_reap();
 	vcpu_enter(sched_next(NULL));
 }
 
