@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of everything that boots: built images, ISOs and machines that are switched off whatever happens."""
 import fcntl
+import os
 import pathlib
 import subprocess
 import sys
@@ -19,7 +20,7 @@ def make(target):
     BUILD.mkdir(exist_ok=True)
     with open(BUILD / ".tests.lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = subprocess.run(["make", "-s", f"BUILD={BUILD}", target], cwd=TOP, capture_output=True, text=True, check=False)
+        done = subprocess.run(["make", "-s", f"BUILD={os.path.relpath(BUILD, TOP)}", target], cwd=TOP, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.fail(f"make {target} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}", pytrace=False)
 

@@ -8,7 +8,7 @@ BOOT_FLAGS   := -m32 -march=i686 -std=gnu11 -Os -ffreestanding -fno-builtin -mge
 .PHONY: boot-kernels
 boot-kernels: $(BOOT_KERNELS)
 
-$(BUILD)/boot/%.elf: tests/boot/kernel/%.c tests/boot/kernel/start.S tests/boot/kernel/linker.ld
+$(BUILD)/boot/%.elf: tests/boot/kernel/%.c tests/boot/kernel/start.S tests/boot/kernel/linker.ld tests/boot/kernel/small.h
 	@mkdir -p $(@D)
-	$(CC) $(BOOT_FLAGS) -nostdlib -static -no-pie -Wl,--build-id=none -T tests/boot/kernel/linker.ld \
+	$(CC) $(BOOT_FLAGS) -nostdlib -static -no-pie -Wl,--build-id=none -Wl,--no-warn-rwx-segments -T tests/boot/kernel/linker.ld \
 		tests/boot/kernel/start.S $< -o $@

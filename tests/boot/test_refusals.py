@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from conftest import guest_list, iso_image, machine
+from conftest import iso_image, machine
 
 NO_VMX = r"^nidus: .*\bVMX\b.*$"
 
@@ -156,18 +156,3 @@ def test_only_bad_guests(nidus_image, boot_kernels, grub_iso, bochs):
 def test_no_guest_at_all(nidus_image, grub_iso, bochs):
     commands = iso_image.loader_commands(2, "/boot/nidus.elf", "", [])
     assert_refused(bochs(grub_iso(commands, {"nidus.elf": nidus_image})), r"^nidus: .*guest")
-
-
-# The command-line tool refuses what it can see before anything boots.
-
-
-@pytest.mark.parametrize("spec, said", [
-    ("kernel=/nowhere", "kernel=/nowhere: no such file"),
-    ("kernel=tests/pytest.ini,mem=12Q", "mem=12Q: bad size"),
-    ("kernel=tests/pytest.ini,vcpus=two", "vcpus=two: bad number"),
-    ("kernel=tests/pytest.ini,colour=green", "unknown key colour"),
-    ("mem=64M", "no kernel"),
-])
-def test_tool_refuses(spec, said):
-    with pytest.raises(Exception, match=re.escape(said)):
-        guest_list.collect(None, [spec])

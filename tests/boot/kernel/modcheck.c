@@ -3,69 +3,7 @@
  * Prints what a multiboot1 loader handed over: command line, memory and, for each module, its size, CRC-32
  * and string. The tests compute the same from the files. Must not use anything but the boot information.
  */
-#include <stdint.h>
-
-#define INFO_CMDLINE (1u << 2)
-#define INFO_MODULES (1u << 3)
-#define INFO_MMAP    (1u << 6)
-
-struct info {
-	uint32_t flags, mem_lower, mem_upper, boot_device, cmdline, mods_count, mods_addr, syms[4],
-		mmap_length, mmap_addr;
-};
-
-struct module {
-	uint32_t start, end, string, reserved;
-};
-
-struct range {
-	uint32_t size;
-	uint64_t base, length;
-	uint32_t type;
-} __attribute__((packed));
-
-void kernel_main(uint32_t magic, uint32_t info_address);
-
-static inline void outb(uint16_t port, uint8_t value)
-{
-	asm volatile("outb %0, %1" : : "a"(value), "Nd"(port));
-}
-
-static inline uint8_t inb(uint16_t port)
-{
-	uint8_t value;
-
-	asm volatile("inb %1, %0" : "=a"(value) : "Nd"(port));
-	return value;
-}
-
-static void *at(uint32_t address)
-{
-	return (void *)(uintptr_t)address;
-}
-
-static void put(char c)
-{
-	while (!(inb(0x3fd) & 0x20))
-		;
-	outb(0x3f8, (uint8_t)c);
-}
-
-static void puts(const char *s)
-{
-	while (*s)
-		put(*s++);
-}
-
-static void put_hex(uint64_t value)
-{
-	int shift = 60;
-
-	while (shift && !(value >> shift & 15))
-		shift -= 4;
-	for (; shift >= 0; shift -= 4)
-		put("0123456789abcdef"[value >> shift & 15]);
-}
+#include "small.h"
 
 static uint32_t crc32(const uint8_t *data, uint32_t size)
 {
@@ -111,25 +49,16 @@ static void print_memory(const struct info *info)
 	puts("\r\n");
 }
 
-static void power_off(uint32_t code)
-{
-	while (!(inb(0x3fd) & 0x40))
-		;
-	asm volatile("outl %0, %1" : : "a"(code), "Nd"((uint16_t)0xf4));
-	for (const char *p = "Shutdown"; *p; p++)
-		outb(0x8900, (uint8_t)*p);
-	asm volatile("outw %0, %1" : : "a"((uint16_t)0x2000), "Nd"((uint16_t)0x604));
-}
-
 void kernel_main(uint32_t magic, uint32_t info_address)
 {
 	const struct info *info = at(info_address);
 	const struct module *modules = at(info->mods_addr);
 
-	outb(0x3fb, 3); /* eight bits, no parity */
+	serial_init();
 	if (magic != 0x2badb002) {
 		puts("not started by a multiboot1 loader\r\n");
-		power_off(1);
+		port_f4(1);
+		power_off();
 		return;
 	}
 	puts("cmdline [");
@@ -141,5 +70,6 @@ void kernel_main(uint32_t magic, uint32_t info_address)
 		for (uint32_t i = 0; i < info->mods_count; i++)
 			print_module(i, &modules[i]);
 	puts("end of modules\r\n");
-	power_off(0);
+	port_f4(0);
+	power_off();
 }
