@@ -19,7 +19,7 @@ struct l0_needs {
 	u64 cr0_value, cr4_value; /* their values in the register */
 	u64 tsc_offset;           /* VMCS01's */
 	u64 tsc_multiplier;       /* VMCS01's; 0: L1 is not scaled */
-	u64 xss_exiting;
+	u64 xss_exiting, encls_exiting;
 	u64 l1_efer, l1_pat, l1_debugctl, l1_dr7;
 };
 
@@ -30,7 +30,7 @@ struct merged {
 	u64 cr0, cr0_mask, cr0_shadow; /* guest CR0 for the register, mask, read shadow */
 	u64 cr4, cr4_mask, cr4_shadow;
 	u64 tsc_offset, tsc_multiplier; /* multiplier is meaningful with SEC_TSC_SCALING in sec */
-	u64 xss_exiting;
+	u64 xss_exiting, encls_exiting;
 	u64 efer, pat, debugctl, dr7;
 };
 
