@@ -23,6 +23,8 @@ exit_fn exit_hlt, exit_xsetbv, exit_vmcall, exit_ud, exit_gp, exit_skip, exit_ta
 /* hv/exit_mem.c: carry out the instruction at RIP, which accesses L1's device at `gpa`. `fetch` gets its
  * bytes and `read`/`write` its memory for the level that runs. */
 enum exit_action mmio_emulate(struct vcpu *v, gpa_t gpa);
+/* struct level's translate for L1. */
+bool translate_l1(struct vcpu *v, u64 linear, unsigned access, gpa_t *out);
 
 /* hv/event.c: event gate of L1; the parts L2's gate shares. */
 enum exit_action gate_l1(struct vcpu *v);

@@ -14,7 +14,7 @@
 _Static_assert(sizeof(struct vcpu) <= PAGE_SIZE << VCPU_ORDER, "struct vcpu fits its pages");
 _Static_assert(offsetof(struct vcpu, regs) == 0, "entry.S stores the registers at the start");
 
-const struct level level_l1 = {.exit = exit_l1, .gate = gate_l1, .fault = fault_l1};
+const struct level level_l1 = {.exit = exit_l1, .gate = gate_l1, .fault = fault_l1, .translate = translate_l1};
 
 struct vcpu *vcpu_create(struct guest *g, u32 index, struct cpu *cpu)
 {

@@ -55,6 +55,9 @@ struct level {
 	enum exit_action (*exit)(struct vcpu *v, u32 reason); /* reason: the full exit-reason field */
 	enum exit_action (*gate)(struct vcpu *v); /* called before an entry while v->pending is not 0 */
 	void (*fault)(struct vcpu *v, const struct event *e); /* an exception L0 raises in what runs */
+	/* Linear address of what runs to L1's gpa, for an access by L0 on its behalf (enum access of mm/guest_copy.h). False: a fault or an
+	 * exit to L1 is queued, the caller returns RESUME. */
+	bool (*translate)(struct vcpu *v, u64 linear, unsigned access, gpa_t *out);
 };
 extern const struct level level_l1;
 
@@ -118,6 +121,8 @@ struct vcpu *vcpu_exit(struct vcpu *v);
 
 /* RIP behind the instruction that exited; STI/MOV-SS blocking ends; RFLAGS.TF raises #DB. hv/insn_len.c */
 void insn_advance(struct vcpu *v);
+/* The same where the exit does not give the length: EPT violations. */
+void insn_advance_by(struct vcpu *v, u32 length);
 /* Raise an exception at the instruction. #PF: also sets CR2. */
 void inject_exception(struct vcpu *v, enum vector vec);
 void inject_exception_error(struct vcpu *v, enum vector vec, u32 error);
