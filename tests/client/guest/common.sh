@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+# Shared by the init scripts of the client images. Verdict lines: PASS name, FAIL name what.
+export PATH=/bin:/usr/bin
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+failed=0
+checks=0
+
+pass() {
+	checks=$((checks + 1))
+	echo "PASS $1"
+}
+
+fail() {
+	checks=$((checks + 1))
+	failed=$((failed + 1))
+	echo "FAIL $*"
+}
+
+option() {
+	sed -n "s/.*\\b$1=\\([^ ]*\\).*/\\1/p" /proc/cmdline
+}
+
+# expect_cpus=N on the kernel command line
+check_cpus() {
+	want=$(option expect_cpus)
+	got=$(grep -c '^processor' /proc/cpuinfo)
+	[ "$got" = "${want:-1}" ] && pass cpus || fail cpus "got $got want ${want:-1}"
+}
+
+check_vmx() {
+	grep -q '^flags.* vmx ' /proc/cpuinfo && pass vmx || fail vmx "no vmx flag in /proc/cpuinfo"
+}
+
+check_clock() {
+	source=$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)
+	echo "clocksource $source"
+	start=$(cut -d. -f1 /proc/uptime)
+	sleep 1
+	end=$(cut -d. -f1 /proc/uptime)
+	[ "$end" -gt "$start" ] && pass clock_advances || fail clock_advances "$start then $end"
+}
+
+# Nothing that a sound machine does not cause. `lost` and `spurious` are about interrupts and timer ticks.
+# The one line let through is Linux's opinion of the CPU model without microcode, not a fault of the machine.
+check_kernel_log() {
+	dmesg | grep -E 'WARNING:|BUG:|unchecked MSR|[Uu]nstable|[Ll]ost|[Ss]purious|[Ll]ockup|Call Trace' |
+		grep -v 'RETBleed: WARNING: Spectre v2 mitigation leaves CPU vulnerable' >/tmp/bad
+	[ -s /tmp/bad ] || { pass kernel_log; return; }
+	fail kernel_log "$(wc -l </tmp/bad) lines"
+	sed 's/^/  log: /' /tmp/bad
+}
+
+# Power-off waits for the UART: what is still in the kernel buffer would be lost.
+finish() {
+	echo "DONE $checks checks, $failed failed"
+	usleep 300000
+	poweroff -f
+}
