@@ -7,6 +7,7 @@
 
 #define COM1      0x3f8
 #define LSR_EMPTY 0x20
+#define LSR_IDLE  0x40
 
 struct sink {
 	char *out;
@@ -152,4 +153,10 @@ size_t format_text(char *out, size_t size, const char *format, ...)
 	format_into(&s, format, &args);
 	va_end(args);
 	return s.used;
+}
+
+void print_flush(void)
+{
+	for (u32 tries = 0; !(inb(COM1 + 5) & LSR_IDLE) && tries < 100000; tries++)
+		;
 }

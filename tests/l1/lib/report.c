@@ -68,8 +68,7 @@ void report_done(void)
 void machine_exit(u32 code)
 {
 	cli();
-	while (!(inb(0x3fd) & 0x40)) /* the last character has left the UART */
-		;
+	print_flush();
 	outl(0xf4, code);
 	for (const char *p = "Shutdown"; *p; p++)
 		outb(0x8900, (u8)*p);

@@ -2,6 +2,7 @@
 /* IDT, exception fix-up, interrupt handlers, ring 3. */
 #include "trap.h"
 #include "cpu.h"
+#include "lapic.h"
 #include "print.h"
 #include "report.h"
 
@@ -33,6 +34,14 @@ static struct gate idt[256] __attribute__((aligned(16)));
 static trap_fn *handlers[256];
 static u8 user_stack[MAX_CPUS][4096] __attribute__((aligned(16)));
 
+volatile u32 trap_spurious;
+
+static void spurious(struct regs *r)
+{
+	(void)r;
+	trap_spurious++;
+}
+
 static void user_exit(struct regs *r)
 {
 	(void)r;
@@ -54,6 +63,7 @@ void trap_init(void)
 		};
 	}
 	trap_handle(VEC_USER_EXIT, user_exit);
+	trap_handle(VEC_SPURIOUS, spurious);
 	trap_load();
 }
 

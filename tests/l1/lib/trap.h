@@ -50,6 +50,9 @@ void trap_load(void);
  * themselves. */
 void trap_handle(u32 vector, trap_fn *fn);
 
+/* Spurious interrupts of the local APIC so far; they need no EOI. */
+extern volatile u32 trap_spurious;
+
 /* Before TRY(), and after it: FAULT(...) or 0. Per CPU. */
 void trap_forget(void);
 u32 trap_last(void);
