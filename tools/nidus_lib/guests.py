@@ -17,7 +17,7 @@ KEYS = {
     "apicv": "apicv", "console": "console", "entry-trace": "entry-trace", "restart": "restart",
 }
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,30}$")
-SIZE = re.compile(r"(0x[0-9a-fA-F]+|[0-9]+)([KMGT]?)$")
+SIZE = re.compile(r"(0x[0-9a-fA-F]+|[0-9]+)([KMGTkmgt]?)$")
 
 
 @dataclasses.dataclass
@@ -46,7 +46,7 @@ def parse_size(text, what):
     match = SIZE.match(str(text))
     if not match:
         raise UserError(f"{what}={text}: bad size")
-    return int(match[1], 0) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2]]
+    return int(match[1], 0) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2].upper()]
 
 
 def on_off(value):
