@@ -50,6 +50,8 @@ void vlapic_mmio_write(struct vcpu *v, u32 offset, u32 value);
 bool vlapic_msr_read(struct vcpu *v, u32 msr, u64 *value);
 bool vlapic_msr_write(struct vcpu *v, u32 msr, u64 value);
 u64 vlapic_base(const struct vcpu *v); /* IA32_APIC_BASE */
+/* L1's TSC moved (v->tsc_offset changed): the TSC deadline is elsewhere now. Own CPU. */
+void vlapic_tsc_changed(struct vcpu *v);
 u8 vlapic_tpr(const struct vcpu *v);
 void vlapic_set_tpr(struct vcpu *v, u8 tpr); /* CR8 << 4 */
 void vlapic_eoi(struct vcpu *v);
@@ -65,7 +67,7 @@ bool vlapic_accepts_extint(const struct vcpu *v);
 void *vlapic_page(struct vcpu *v);
 /* A message from the IO-APIC, an MSI or an IPI. Any CPU may call; the target is kicked. SDM "Interrupt Message Format". */
 struct apic_message {
-	u32 dest;	/* physical id or logical mask */
+	u32 dest;	/* physical id or logical mask; all ones: everybody (also an 8-bit sender's 0xff is to be given so) */
 	bool logical, level, lowest_priority_done;
 	u8 vector, mode; /* delivery mode 0 fixed 1 lowest 2 SMI 4 NMI 5 INIT 6 SIPI 7 ExtINT */
 };

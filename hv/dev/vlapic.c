@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The local APIC's interrupt state: requests, priorities, service, end of interrupt. Registers live in one
+ * page laid out as the SDM's APIC page, which VM entries may use as virtual-APIC page. IRR and TMR are
+ * changed by any CPU; all else by the vCPU's own. No lock here. SDM "Interrupt Acceptance for Fixed
+ * Interrupts", "Task and Processor Priorities".
+ */
+#include "hv/dev/internal.h"
+#include "hv/guest.h"
+#include "hv/lib.h"
+#include "hv/vcpu.h"
+#include "mm/palloc.h"
+
+#define APIC_VERSION_VALUE (0x14u | 5u << 16) /* integrated xAPIC, LVT entries 0-5 */
+#define DFR_FLAT           0xffffffffu
+#define SVR_POWER_ON       0xffu
+#define LDR_CLUSTER(id)    ((id) >> 4 << 16 | BIT32((id)&15))
+
+/* What a PC BIOS leaves on the boot CPU: virtual-wire mode (MultiProcessor Specification "Virtual Wire
+ * Mode"). */
+#define BIOS_SVR   (SVR_ENABLE | 0xffu)
+#define BIOS_LINT0 0x700u /* ExtINT */
+#define BIOS_LINT1 0x400u /* NMI */
+
+#define CLASS(vector) ((vector)&0xf0)
+
+struct vlapic *vlapic_create(struct vcpu *v)
+{
+	struct vlapic *l = page_alloc();
+
+	_Static_assert(sizeof(*l) <= PAGE_SIZE, "struct vlapic outgrew its page");
+	if (!l)
+		return NULL;
+	l->page = page_alloc();
+	if (!l->page) {
+		page_free(l);
+		return NULL;
+	}
+	l->vcpu = v;
+	vlapic_timer_init(l);
+	return l;
+}
+
+void vlapic_reset(struct vcpu *v, bool init)
+{
+	struct vlapic *l = v->lapic;
+	bool boot = !init && v->index == 0;
+
+	vlapic_timer_reset(l);
+	/* INIT leaves IA32_APIC_BASE, and so the mode, as it is. SDM "x2APIC After Reset", "x2APIC State
+	 * Transitions". */
+	if (!init)
+		v->apic_base = L1_LAPIC | APIC_BASE_ENABLE | (v->index == 0 ? APIC_BASE_BSP : 0);
+	memset(l->page, 0, PAGE_SIZE);
+	l->irr_words = l->isr_words = 0;
+	l->esr_pending = 0;
+	apic_put(l, APIC_VERSION, APIC_VERSION_VALUE);
+	apic_put(l, APIC_DFR, DFR_FLAT);
+	apic_put(l, APIC_SVR, boot ? BIOS_SVR : SVR_POWER_ON);
+	for (u32 lvt = APIC_LVT_TIMER; lvt <= APIC_LVT_ERROR; lvt += 0x10)
+		apic_put(l, lvt, LVT_MASKED);
+	if (boot) {
+		apic_put(l, APIC_LVT_LINT0, BIOS_LINT0);
+		apic_put(l, APIC_LVT_LINT1, BIOS_LINT1);
+	}
+	apic_put(l, APIC_ID, v->index << 24);
+	if (vlapic_is_x2apic(l))
+		vlapic_enter_x2apic(l);
+}
+
+/* The 32-bit id and the logical id that follows from it. SDM "Deriving Logical x2APIC ID from the Local
+ * x2APIC ID". */
+void vlapic_enter_x2apic(struct vlapic *l)
+{
+	u32 id = l->vcpu->index;
+
+	apic_put(l, APIC_ID, id);
+	apic_put(l, APIC_LDR, LDR_CLUSTER(id));
+	apic_put(l, APIC_ICR2, 0);
+}
+
+/* Index of the highest vector of a 256-bit register; `words` has a bit for each word that may hold one. */
+static int highest(const struct vlapic *l, u32 base, unsigned words)
+{
+	while (words) {
+		unsigned i = 31 - (unsigned)__builtin_clz(words);
+		u32 bits = apic_get(l, base + i * 0x10);
+
+		if (bits)
+			return (int)(i * 32 + 31 - (unsigned)__builtin_clz(bits));
+		words &= ~BIT32(i);
+	}
+	return -1;
+}
+
+static int highest_request(const struct vlapic *l)
+{
+	return highest(l, APIC_IRR, __atomic_load_n(&l->irr_words, __ATOMIC_ACQUIRE));
+}
+
+u8 vlapic_tpr(const struct vcpu *v)
+{
+	return (u8)apic_get(v->lapic, APIC_TPR);
+}
+
+/* SDM "Processor Priority Register". Kept in the page too, where APIC-register virtualization reads it. */
+u8 vlapic_ppr(struct vlapic *l)
+{
+	int served = highest(l, APIC_ISR, l->isr_words);
+	u8 tpr = (u8)apic_get(l, APIC_TPR), isr = served < 0 ? 0 : (u8)served;
+	u8 ppr = CLASS(tpr) >= CLASS(isr) ? tpr : CLASS(isr);
+
+	apic_put(l, APIC_PPR, ppr);
+	return ppr;
+}
+
+int vlapic_pending(struct vcpu *v)
+{
+	int request;
+
+	if (likely(!__atomic_load_n(&v->lapic->irr_words, __ATOMIC_RELAXED)))
+		return -1;
+	request = highest_request(v->lapic);
+	return request >= 0 && CLASS(request) > CLASS(vlapic_ppr(v->lapic)) ? request : -1;
+}
+
+int vlapic_blocked(struct vcpu *v)
+{
+	int request;
+
+	if (likely(!__atomic_load_n(&v->lapic->irr_words, __ATOMIC_RELAXED)))
+		return -1;
+	request = highest_request(v->lapic);
+	return request >= 0 && CLASS(request) <= CLASS(vlapic_ppr(v->lapic)) ? request : -1;
+}
+
+/*
+ * The summary bit is cleared before the word is looked at again, and vlapic_accept sets the word before the
+ * summary: a request that arrives in between is seen by one of them.
+ */
+void vlapic_ack(struct vcpu *v, u8 vector)
+{
+	struct vlapic *l = v->lapic;
+	u32 word = vector >> 5, bit = BIT32(vector & 31);
+	u32 *irr = apic_reg(l, APIC_IRR + word * 0x10);
+
+	if (__atomic_and_fetch(irr, ~bit, __ATOMIC_SEQ_CST) == 0) {
+		__atomic_and_fetch(&l->irr_words, (u8)~BIT32(word), __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(irr, __ATOMIC_SEQ_CST))
+			__atomic_or_fetch(&l->irr_words, (u8)BIT32(word), __ATOMIC_SEQ_CST);
+	}
+	*apic_reg(l, APIC_ISR + word * 0x10) |= bit;
+	l->isr_words |= (u8)BIT32(word);
+}
+
+/* Something that was held back may come through now. */
+static void look_again(struct vcpu *v, u32 bits)
+{
+	if (__atomic_load_n(&v->lapic->irr_words, __ATOMIC_RELAXED))
+		vcpu_request(v, bits);
+}
+
+void vlapic_set_tpr(struct vcpu *v, u8 tpr)
+{
+	apic_put(v->lapic, APIC_TPR, tpr);
+	look_again(v, PEND_INTR | PEND_TPR);
+}
+
+void vlapic_eoi(struct vcpu *v)
+{
+	struct vlapic *l = v->lapic;
+	int vector = highest(l, APIC_ISR, l->isr_words);
+	u32 word, bit, *isr;
+
+	if (vector < 0)
+		return;
+	word = (u32)vector >> 5;
+	bit = BIT32(vector & 31);
+	isr = apic_reg(l, APIC_ISR + word * 0x10);
+	*isr &= ~bit;
+	if (!*isr)
+		l->isr_words &= (u8)~BIT32(word);
+	look_again(v, PEND_INTR);
+	if (unlikely(apic_get(l, APIC_TMR + word * 0x10) & bit))
+		machine_eoi(v->guest->machine, (u8)vector);
+}
+
+void vlapic_accept(struct vlapic *l, u8 vector, bool level)
+{
+	u32 word = vector >> 5, bit = BIT32(vector & 31);
+	u32 *tmr = apic_reg(l, APIC_TMR + word * 0x10);
+
+	if (vector < 16) {
+		vlapic_error(l, ESR_RECEIVE_VECTOR);
+		return;
+	}
+	if (level)
+		__atomic_or_fetch(tmr, bit, __ATOMIC_SEQ_CST);
+	else if (__atomic_load_n(tmr, __ATOMIC_RELAXED) & bit)
+		__atomic_and_fetch(tmr, ~bit, __ATOMIC_SEQ_CST);
+	__atomic_or_fetch(apic_reg(l, APIC_IRR + word * 0x10), bit, __ATOMIC_SEQ_CST);
+	__atomic_or_fetch(&l->irr_words, (u8)BIT32(word), __ATOMIC_SEQ_CST);
+	vcpu_request(l->vcpu, PEND_INTR);
+}
+
+/* SDM "Error Handling": the register shows it after the next write of ESR; the interrupt comes at once. */
+void vlapic_error(struct vlapic *l, u32 bits)
+{
+	u32 lvt = apic_get(l, APIC_LVT_ERROR);
+
+	__atomic_or_fetch(&l->esr_pending, bits, __ATOMIC_SEQ_CST);
+	/* An illegal vector here would be one more error, and so on for ever. */
+	if (!(lvt & LVT_MASKED) && (u8)lvt >= 16)
+		vlapic_accept(l, (u8)lvt, false);
+}
+
+/* SDM "Local Vector Table": delivery modes. SMI has no meaning in a machine without SMM. */
+void vlapic_local(struct vlapic *l, u32 lvt_offset)
+{
+	u32 lvt = apic_get(l, lvt_offset);
+
+	if (lvt & LVT_MASKED)
+		return;
+	switch (lvt >> 8 & 7) {
+	case MODE_FIXED:
+		vlapic_accept(l, (u8)lvt, false);
+		break;
+	case MODE_NMI:
+		vcpu_request(l->vcpu, PEND_NMI);
+		break;
+	case MODE_INIT:
+		vcpu_request(l->vcpu, PEND_INIT);
+		break;
+	case MODE_EXTINT:
+		vcpu_request(l->vcpu, PEND_INTR);
+		break;
+	}
+}
+
+bool vlapic_accepts_extint(const struct vcpu *v)
+{
+	u32 lvt;
+
+	/* An APIC that is off leaves its LINT0 pin wired to INTR: on the boot CPU, where the PIC is. */
+	if (!vlapic_enabled(v->lapic))
+		return v->index == 0;
+	lvt = apic_get(v->lapic, APIC_LVT_LINT0);
+	return !(lvt & LVT_MASKED) && (lvt >> 8 & 7) == MODE_EXTINT;
+}
+
+void vlapic_lint0_edge(struct guest *g)
+{
+	for (unsigned i = 0; i < g->nr_vcpus; i++) {
+		struct vcpu *v = g->vcpu[i];
+
+		if (!v || !v->lapic)
+			continue;
+		if (vlapic_accepts_extint(v))
+			vcpu_request(v, PEND_INTR);
+		else if (vlapic_enabled(v->lapic))
+			vlapic_local(v->lapic, APIC_LVT_LINT0);
+	}
+}
+
+void *vlapic_page(struct vcpu *v)
+{
+	return v->lapic->page;
+}
