@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The walk of L1's EPT: translation, permissions, accessed and dirty flags. Every entry is read once, and
+ * changed only by compare-and-swap. SDM "EPT Translation Mechanism".
+ */
+#include "nested/ept12.h"
+#include "mm/guest_copy.h"
+#include "nested/caps.h"
+
+#define LINEAR_GPA_BITS 48 /* what four levels translate */
+#define WALK_TRIES      4
+#define TABLE_RESERVED  (MASK(8) & ~MASK(3)) /* bits 7:3 of an entry that names a table */
+
+/* One walk: what was read where, for the flags. */
+struct walk {
+	u64 entry[EPT_LEVELS + 1]; /* by level */
+	gpa_t at[EPT_LEVELS + 1];
+	unsigned level; /* lowest one read */
+};
+
+static bool is_leaf(u64 entry, unsigned level)
+{
+	return level == 1 || ((level == 2 || level == 3) && (entry & EPT_LARGE));
+}
+
+/* A large leaf is a reserved-bit error where its size is not offered. */
+static bool size_offered(const struct ept12 *e, unsigned level)
+{
+	return level == 1 || (level == 2 && (e->ept_vpid & EPT_CAP_2M)) ||
+	       (level == 3 && (e->ept_vpid & EPT_CAP_1G));
+}
+
+static bool type_ok(u64 entry)
+{
+	u64 type = (entry & EPT_TYPE_MASK) >> 3;
+
+	return type != 2 && type != 3 && type != 7;
+}
+
+/* SDM "EPT Misconfigurations". Pre: the entry is present. */
+static bool misconfigured(const struct ept12 *e, u64 entry, unsigned level)
+{
+	u64 perm = entry & EPT_RWX;
+	u64 beyond = EPT_ADDR_MASK & ~MASK(e->phys_bits);
+
+	if ((perm & EPT_WRITE) && !(perm & EPT_READ))
+		return true;
+	if (perm == EPT_EXEC && !(e->ept_vpid & EPT_CAP_EXEC_ONLY))
+		return true;
+	if (entry & beyond)
+		return true;
+	if (!is_leaf(entry, level))
+		return entry & TABLE_RESERVED;
+	return !size_offered(e, level) || !type_ok(entry) || (entry & EPT_ADDR_MASK & (EPT_SIZE(level) - 1));
+}
+
+/* Memory that is not there reads as all ones, as from a bus. */
+static u64 read_entry(const struct ept12 *e, gpa_t at)
+{
+	u64 entry;
+
+	return guest_read64(e->mem, at, &entry) ? entry : ~0ull;
+}
+
+/*
+ * Down to the leaf, an absent entry or a misconfigured one. Permissions do not stop the walk: a
+ * misconfiguration further down wins over their violation.
+ */
+static enum ept12_status descend(const struct ept12 *e, ngpa_t addr, struct walk *w, struct ept12_result *out)
+{
+	u64 table = e->eptp & EPT_ADDR_MASK;
+
+	out->perm = EPT_RWX;
+	for (w->level = EPT_LEVELS;; w->level--) {
+		gpa_t at = GPA(table + EPT_INDEX(addr.v, w->level) * sizeof(u64));
+		u64 entry = read_entry(e, at);
+
+		w->at[w->level] = at;
+		w->entry[w->level] = entry;
+		out->perm &= entry;
+		if (!(entry & EPT_RWX))
+			return EPT12_VIOLATION;
+		if (misconfigured(e, entry, w->level))
+			return EPT12_MISCONFIG;
+		if (is_leaf(entry, w->level))
+			return EPT12_OK;
+		table = entry & EPT_ADDR_MASK;
+	}
+}
+
+/* SDM "Accessed and Dirty Flags for EPT". False: L1 changed an entry meanwhile. */
+static bool set_flags(const struct ept12 *e, struct walk *w, bool write)
+{
+	for (unsigned level = EPT_LEVELS; level >= w->level; level--) {
+		u64 old = w->entry[level], new = old | EPT_ACCESSED;
+
+		if (level == w->level && write)
+			new |= EPT_DIRTY;
+		if (new != old && !guest_cmpxchg64(e->mem, w->at[level], old, new))
+			return false;
+		w->entry[level] = new;
+	}
+	return true;
+}
+
+static void fill_leaf(const struct ept12 *e, ngpa_t addr, const struct walk *w, struct ept12_result *out)
+{
+	u64 leaf = w->entry[w->level];
+	u64 offset = addr.v & (EPT_SIZE(w->level) - 1);
+
+	out->gpa = GPA((leaf & EPT_ADDR_MASK) | offset);
+	out->type = (u8)((leaf & EPT_TYPE_MASK) >> 3);
+	out->ipat = leaf & EPT_IPAT;
+	out->dirty = !(e->eptp & EPTP_AD) || (leaf & EPT_DIRTY);
+}
+
+/* SDM "Exit Qualification for EPT Violations": the access is as hardware saw it, the permissions are L1's. */
+static u64 violation_qual(u64 hw_qual, u64 perm)
+{
+	u64 same = EPT_QUAL_ACCESS | EPT_QUAL_LINEAR | EPT_QUAL_FINAL | EPT_QUAL_NMI_UNBLOCK;
+
+	return (hw_qual & same) | EPT_QUAL_PERM(perm & EPT_RWX);
+}
+
+static enum ept12_status walk_once(const struct ept12 *e, ngpa_t addr, u64 access, struct ept12_result *out)
+{
+	struct walk w;
+	enum ept12_status status = descend(e, addr, &w, out);
+
+	out->level = w.level;
+	out->perm &= EPT_RWX;
+	if (status != EPT12_OK)
+		return status;
+	if (access & ~out->perm)
+		return EPT12_VIOLATION;
+	if (access && (e->eptp & EPTP_AD) && !set_flags(e, &w, access & EPT_QUAL_WRITE))
+		return EPT12_RETRY;
+	fill_leaf(e, addr, &w, out);
+	return EPT12_OK;
+}
+
+void ept12_walk(const struct ept12 *e, ngpa_t addr, u64 hw_qual, struct ept12_result *out)
+{
+	*out = (struct ept12_result){.status = EPT12_VIOLATION, .level = EPT_LEVELS};
+	if (!(addr.v >> LINEAR_GPA_BITS)) {
+		out->status = EPT12_RETRY;
+		for (unsigned try = 0; try < WALK_TRIES && out->status == EPT12_RETRY; try++)
+			out->status = walk_once(e, addr, hw_qual & EPT_QUAL_ACCESS, out);
+	}
+	if (out->status == EPT12_VIOLATION)
+		out->qual = violation_qual(hw_qual, out->perm);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of the shadow EPTs: roots and their table pages. For nested/sept*.c only. */
+#ifndef NIDUS_NESTED_SEPT_ROOT_H
+#define NIDUS_NESTED_SEPT_ROOT_H
+
+#include "hv/guest.h"
+#include "hv/spinlock.h"
+#include "nested/sept.h"
+
+#define SEPT_ROOTS 64 /* more than vCPUs, so that one with nobody inside is always found */
+
+/* Table levels that can hang below a root table; the root table itself stays for the root's life. */
+#define SEPT_TOP EPT_LEVELS
+#define SEPT_SUB (EPT_LEVELS - 1)
+
+/* Subtrees that were taken out, linked through their first entries (see sept_root.c). */
+struct sept_limbo {
+	u64 head;
+	u64 gen; /* free when no vCPU is inside with an older generation */
+};
+
+/* One vCPU's relation to a root; a cache line each. */
+struct sept_place {
+	u64 inside; /* atomic: generation at its last entry; 0: not inside */
+	u64 seen;   /* generation at its last INVEPT; its own CPU only */
+} __attribute__((aligned(64)));
+
+struct sept_root {
+	u64 key;    /* atomic: what of EPTP12 matters; 0: unused */
+	u64 gen;    /* atomic: grows whenever something is taken out; never starts again */
+	u64 *table; /* level 4 */
+	u64 used;   /* for the choice of a victim */
+	struct sept_limbo old, young;
+	struct sept_place place[VCPUS_MAX];
+};
+
+struct sept {
+	struct spinlock lock; /* all below but the constants, and every root's key, limbo and gen */
+	u64 *free;            /* pages, linked through their first entries */
+	unsigned pages, pages_max;
+	u64 clock;
+	struct sept_root *root[SEPT_ROOTS];
+
+	struct ept12 ept12; /* all but the EPTP */
+	const struct ept *ept01;
+	unsigned nr_vcpus;
+};
+
+_Static_assert(sizeof(struct sept) <= PAGE_SIZE && sizeof(struct sept_root) <= PAGE_SIZE, "one page each");
+_Static_assert(SEPT_ROOTS > VCPUS_MAX, "every vCPU may be inside another root");
+
+static inline u64 sept_load(const u64 *entry)
+{
+	return __atomic_load_n(entry, __ATOMIC_ACQUIRE);
+}
+
+static inline u64 *sept_table(u64 entry)
+{
+	return hpa_ptr(HPA(entry & EPT_ADDR_MASK));
+}
+
+/* Names a table (no leaf). */
+static inline bool sept_is_table(u64 entry, unsigned level)
+{
+	return EPT_PRESENT(entry) && level > 1 && !(entry & EPT_LARGE);
+}
+
+/* A zeroed table page; NULL: none free now, though some may be after the vCPUs inside entered anew. */
+u64 *sept_page_get(struct sept *s);
+/* Give back a page that was never linked. */
+void sept_page_put(struct sept *s, u64 *table);
+
+#endif
