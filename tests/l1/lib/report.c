@@ -4,7 +4,7 @@
 #include "print.h"
 #include "x86.h"
 
-static volatile u32 checks, failures, skips;
+static volatile u32 checks, failures;
 
 static const char *base_name(const char *file)
 {
@@ -55,14 +55,14 @@ u32 report_quiet(const char *name, const char *file, int line, u64 got, u64 want
 
 void skip(const char *name, const char *why)
 {
-	skips++;
+	checks++; /* a skipped check is one of the n */
 	print("SKIP %s %s\n", name, why);
 }
 
 void report_done(void)
 {
 	print("DONE %u checks, %u failed\n", checks, failures);
-	machine_exit(failures || !(checks + skips) ? 1 : 0);
+	machine_exit(failures || !checks ? 1 : 0);
 }
 
 void machine_exit(u32 code)

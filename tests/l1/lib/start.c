@@ -3,6 +3,7 @@
 #include "acpi.h"
 #include "boot.h"
 #include "cpu.h"
+#include "irq.h"
 #include "print.h"
 #include "report.h"
 #include "trap.h"
@@ -14,6 +15,7 @@ void bsp_main(void)
 	cpu_init();
 	trap_init();
 	boot_read();
+	pic_init(0x20, 0x28); /* firmware leaves the timer running on vector 8 */
 	print_init();
 	print("\ntest: %s\n", test_title);
 	acpi_read();
