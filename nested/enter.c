@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * VMLAUNCH and VMRESUME of L1: snapshot, check, merge, load VMCS02, switch. VMCS12 is L0's own copy already;
+ * what else the entry needs from L1's memory is copied once, before its check. SDM chapter "VM Entries".
+ */
+#include "hv/cpuid.h"
+#include "hv/exit.h"
+#include "hv/print.h"
+#include "hv/tlb.h"
+#include "mm/guest_copy.h"
+#include "nested/internal.h"
+
+#define VTPR_OFFSET 0x80u
+
+#define WINDOWS (PROC_INTR_WINDOW | PROC_NMI_WINDOW)
+
+/* CD and NW reach no hardware (hv/exit_cr.c); of CR4 L2 gets what L1 could have: the rest reads 0 and faults
+ * when set. */
+void needs_init(struct l0_needs *needs)
+{
+	const struct l0_controls *l0 = &l0_controls;
+
+	*needs = (struct l0_needs){
+		.pin = l0->pin,
+		.proc = l0->proc & ~WINDOWS,
+		.sec = l0->sec,
+		.exit = l0->exit,
+		.entry = l0->entry,
+		.exceptions = l0->exceptions,
+		.cr0_mask = CR0_CD | CR0_NW,
+		.cr4_mask = ~(cpuid_cr4_offered() | CR4_VMXE),
+	};
+}
+
+/* --- snapshot. Pre: VMCS01 is current. --- */
+
+static void read_link_page(struct vcpu *v, const struct vmcs12 *c, struct check_facts *f)
+{
+	f->link_readable = false;
+	if (c->link_pointer != NO_VMCS)
+		f->link_readable =
+			guest_read(&v->guest->mem, GPA(c->link_pointer), &f->link_word, sizeof(f->link_word));
+}
+
+static void read_pdptes(struct vcpu *v, const struct vmcs12 *c, struct check_facts *f)
+{
+	if (check_needs_pdptes(c))
+		f->pdptes_readable = guest_read(&v->guest->mem, GPA(c->guest_cr3 & 0xffffffe0), f->pdpte,
+						sizeof(f->pdpte));
+}
+
+static void snapshot(struct vcpu *v, const struct vmcs02 *e)
+{
+	struct check_facts *f = &v->nested->facts;
+	u8 vtpr = 0xff;
+
+	f->ia32e = vmcs_read64(VMCS_GUEST_EFER) & EFER_LMA;
+	f->vmcs = GPA(e->ptr);
+	if (v12_proc(e, PROC_TPR_SHADOW))
+		guest_read(&v->guest->mem, GPA(e->v12.virtual_apic + VTPR_OFFSET), &vtpr, 1);
+	f->vtpr = vtpr;
+	read_link_page(v, &e->v12, f);
+	read_pdptes(v, &e->v12, f);
+}
+
+/* What L2 inherits from L1 as it stands now. */
+static void refresh_needs(struct vcpu *v)
+{
+	struct l0_needs *l0 = &v->nested->needs;
+
+	l0->tsc_offset = v->tsc_offset;
+	l0->l1_efer = vmcs_read64(VMCS_GUEST_EFER);
+	l0->l1_pat = vmcs_read64(VMCS_GUEST_PAT);
+	l0->l1_debugctl = vmcs_read64(VMCS_GUEST_DEBUGCTL);
+	l0->l1_dr7 = vmcs_read_nw(VMCS_GUEST_DR7);
+}
+
+/* --- VMCS02. Pre, from here on: VMCS02 is current. --- */
+
+/* Once for each hardware VMCS: what no VMCS12 changes. */
+static void write_constants(struct vcpu *v)
+{
+	vmcs_write64(VMCS_LINK_POINTER, ~0ull);
+	vmcs_write32(VMCS_EXIT_MSR_STORE_COUNT, 0);
+	vmcs_write32(VMCS_EXIT_MSR_LOAD_COUNT, 0);
+	vmcs_write32(VMCS_ENTRY_MSR_LOAD_COUNT, 0);
+	vmcs_write32(VMCS_ENTRY_INTR_INFO, 0);
+	vmcs_write32(VMCS_GUEST_ACTIVITY, ACTIVITY_ACTIVE);
+	vmcs_write_host_state(v);
+}
+
+/* L1's page as hardware uses it. One that is no RAM is replaced: L2 finds zeros in it, and nobody sees its
+ * writes. */
+static u64 page_of_l1(struct vcpu *v, u64 gpa)
+{
+	hpa_t hpa;
+
+	if (!l1mem_translate(&v->guest->mem, GPA(gpa), &hpa, NULL))
+		hpa = ptr_hpa(v->nested->scratch);
+	return hpa.v;
+}
+
+static void write_controls(struct vmcs02 *e)
+{
+	const struct merged *m = &e->m;
+
+	vmcs02_put(e, MIRROR_PIN_CTL, m->pin);
+	vmcs02_put(e, MIRROR_PROC_CTL, m->proc);
+	vmcs02_put(e, MIRROR_SEC_CTL, m->sec);
+	vmcs02_put(e, MIRROR_EXIT_CTL, m->exit);
+	vmcs_write32(VMCS_ENTRY_CTL, m->entry);
+	vmcs02_put(e, MIRROR_EXCEPTION_BITMAP, m->exceptions);
+	vmcs02_put(e, MIRROR_PF_MASK, m->pf_mask);
+	vmcs02_put(e, MIRROR_PF_MATCH, m->pf_match);
+	vmcs02_put(e, MIRROR_CR0_MASK, m->cr0_mask);
+	vmcs02_put(e, MIRROR_CR0_SHADOW, m->cr0_shadow);
+	vmcs02_put(e, MIRROR_CR4_MASK, m->cr4_mask);
+	vmcs02_put(e, MIRROR_CR4_SHADOW, m->cr4_shadow);
+	vmcs02_put(e, MIRROR_TSC_OFFSET, m->tsc_offset);
+	if (m->sec & SEC_TSC_SCALING)
+		vmcs02_put(e, MIRROR_TSC_MULTIPLIER, m->tsc_multiplier);
+	if (m->sec & SEC_XSAVES)
+		vmcs02_put(e, MIRROR_XSS_EXITING_BITMAP, m->xss_exiting);
+	if (m->sec & SEC_ENCLS)
+		vmcs02_put(e, MIRROR_ENCLS_EXITING_BITMAP, m->encls_exiting);
+}
+
+static void write_cr3_targets(struct vmcs02 *e)
+{
+	const u64 *target = &e->v12.cr3_target0;
+
+	vmcs02_put(e, MIRROR_CR3_TARGET_COUNT, e->m.cr3_target_count);
+	for (u32 i = 0; i < e->m.cr3_target_count; i++)
+		vmcs02_put(e, MIRROR_CR3_TARGET0 + i, target[i]);
+}
+
+static void write_apic(struct vcpu *v, struct vmcs02 *e)
+{
+	const struct vmcs12 *c = &e->v12;
+	u32 sec = e->m.sec;
+
+	if (e->m.proc & PROC_TPR_SHADOW) {
+		vmcs02_put(e, MIRROR_VIRTUAL_APIC, page_of_l1(v, c->virtual_apic));
+		vmcs02_put(e, MIRROR_TPR_THRESHOLD, c->tpr_threshold);
+	}
+	if (sec & SEC_APIC_ACCESSES)
+		vmcs02_put(e, MIRROR_APIC_ACCESS, page_of_l1(v, c->apic_access));
+	if (sec & SEC_VID) {
+		vmcs02_put(e, MIRROR_EOI_EXIT_BITMAP_0, c->eoi_exit_bitmap_0);
+		vmcs02_put(e, MIRROR_EOI_EXIT_BITMAP_1, c->eoi_exit_bitmap_1);
+		vmcs02_put(e, MIRROR_EOI_EXIT_BITMAP_2, c->eoi_exit_bitmap_2);
+		vmcs02_put(e, MIRROR_EOI_EXIT_BITMAP_3, c->eoi_exit_bitmap_3);
+	}
+	if (sec & SEC_PLE) {
+		vmcs02_put(e, MIRROR_PLE_GAP, c->ple_gap);
+		vmcs02_put(e, MIRROR_PLE_WINDOW, c->ple_window);
+	}
+}
+
+/* Each VMCS02 has a tag of its own. It is flushed when it begins to stand for another VPID of L1, and always
+ * when L1 uses none: then VM entries flush. */
+static void write_vpid(struct vmcs02 *e)
+{
+	u16 vpid12 = v12_sec(e, SEC_VPID) ? e->v12.vpid : 0;
+
+	vmcs02_put(e, MIRROR_VPID, e->vpid);
+	if (!vpid12 || vpid12 != e->vpid12)
+		invvpid_single(e->vpid);
+	e->vpid12 = vpid12;
+}
+
+static void write_vmcs02(struct vcpu *v, struct vmcs02 *e)
+{
+	if (!e->known)
+		write_constants(v);
+	write_controls(e);
+	write_cr3_targets(e);
+	write_apic(v, e);
+	write_vpid(e);
+	bitmaps_load(v, e);
+	guest_area_load(v, e, e->dirty);
+	e->dirty = 0;
+}
+
+/* SDM "Event Injection", "Activity State". */
+static void begin_l2(struct vcpu *v, const struct vmcs02 *e)
+{
+	struct nested *n = v->nested;
+	const struct vmcs12 *c = &e->v12;
+
+	n->activity = (enum activity)c->guest_activity;
+	v->state = n->activity == ACTIVITY_ACTIVE ? VCPU_RUN : VCPU_HALT;
+	timer_start(v);
+	if (c->entry_intr_info & INTR_VALID)
+		l2_inject(v, &(struct event){c->entry_intr_info, c->entry_error_code, c->entry_insn_len});
+	__atomic_fetch_or(&v->pending, PEND_NESTED, __ATOMIC_RELAXED);
+}
+
+enum exit_action nested_before_entry(struct vcpu *v)
+{
+	struct nested *n = v->nested;
+	struct vmcs02 *e = n->current;
+	bool flush = false;
+
+	timer_set(v);
+	if (!v12_sec(e, SEC_EPT)) {
+		vmcs02_put(e, MIRROR_EPTP, v->guest->eptp01);
+		return RESUME;
+	}
+	e->root = sept_enter(n->sept, e->root, e->v12.eptp, v->index, &flush);
+	if (!e->root) { /* roots or pages come free when others have passed here */
+		__atomic_fetch_or(&v->pending, PEND_NESTED, __ATOMIC_RELAXED);
+		return RESCHEDULE;
+	}
+	vmcs02_put(e, MIRROR_EPTP, sept_eptp(e->root));
+	if (flush)
+		invept_single(sept_eptp(e->root));
+	return RESUME;
+}
+
+/* --- the instructions. Pre: VMCS01 is current. --- */
+
+static struct fail check_early(const struct vcpu *v, const struct vmcs02 *e)
+{
+	struct fail f = check_controls(&e->v12, &v->nested->facts);
+
+	return f.err ? f : check_host(&e->v12, &v->nested->facts);
+}
+
+static void trace_fail(const struct vcpu *v, const struct fail *f)
+{
+	log_debug("guest %s vcpu %u: VM entry fails with %u, rule at line %u", v->guest->name, v->index,
+		  f->err, f->line);
+}
+
+/* What was held for L1 is now for L2's gate. The NMI window in VMCS01 goes with it, or its exit would make an
+ * NMI of its own. */
+static void take_over_events(struct vcpu *v)
+{
+	struct nested *n = v->nested;
+
+	n->nmi = v->nmi_waiting;
+	n->init = v->init_waiting;
+	n->sipi = false;
+	v->nmi_waiting = v->init_waiting = false;
+	if (v->nmi_window)
+		event_window(PROC_NMI_WINDOW, v->nmi_window = false);
+}
+
+static enum exit_action enter_checked(struct vcpu *v, struct vmcs02 *e)
+{
+	struct nested *n = v->nested;
+	u32 bad;
+
+	refresh_needs(v);
+	merge_controls(&e->m, &e->v12, &n->needs);
+	owner_plan(e);
+	take_over_events(v);
+	nested_switch(v, &e->hw, &level_l2);
+	write_vmcs02(v, e);
+	n->fresh = true;
+	n->was_launched = e->launched;
+	bad = msr_area_load(v, e->v12.entry_msr_load_addr, e->v12.entry_msr_load_count, l2_msr_write);
+	if (bad)
+		return reflect_failed_entry(v, EXIT_BAD_MSR_LOAD, bad);
+	e->launched = true;
+	begin_l2(v, e);
+	return RESUME;
+}
+
+static enum exit_action nested_enter(struct vcpu *v, bool launch)
+{
+	struct vmcs02 *e = v->nested->current;
+	struct fail f;
+
+	if (!e)
+		return vmfail_invalid(v);
+	if (vmcs_read32(VMCS_GUEST_INTR_STATE) & INTR_STATE_MOV_SS)
+		return vmfail(v, ERROR_MOV_SS);
+	if (launch == e->launched)
+		return vmfail(v, launch ? ERROR_VMLAUNCH_NOT_CLEAR : ERROR_VMRESUME_NOT_LAUNCHED);
+	snapshot(v, e);
+	f = check_early(v, e);
+	if (f.err) {
+		trace_fail(v, &f);
+		return vmfail(v, f.err);
+	}
+	f = check_guest(&e->v12, &v->nested->facts);
+	if (f.err) {
+		trace_fail(v, &f);
+		return reflect_failed_entry(v, f.err, f.qual);
+	}
+	return enter_checked(v, e);
+}
+
+enum exit_action emul_vmlaunch(struct vcpu *v)
+{
+	return nested_enter(v, true);
+}
+
+enum exit_action emul_vmresume(struct vcpu *v)
+{
+	return nested_enter(v, false);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * INVEPT and INVVPID of L1. Shadow EPTs are shared by the guest's vCPUs, so an INVEPT drops for all what the
+ * manual asks to drop for one CPU; VPID tags belong to one vCPU. Pre: VMCS01 is current. SDM "INVEPT",
+ * "INVVPID".
+ */
+#include "hv/tlb.h"
+#include "nested/internal.h"
+
+#define INFO_TYPE_REG(info) ((info) >> 28)
+
+enum { INVEPT_SINGLE = 1, INVEPT_ALL };
+enum { INVVPID_ADDRESS, INVVPID_SINGLE, INVVPID_ALL, INVVPID_SINGLE_GLOBALS };
+
+/* The type operand has the width of the mode. */
+static u64 inv_type(struct vcpu *v)
+{
+	u64 type = vcpu_reg(v, INFO_TYPE_REG(vmcs_read32(VMCS_EXIT_INSN_INFO)));
+
+	return vcpu_64bit() ? type : (u32)type;
+}
+
+/* The check a VM entry would make of an EPTP, SDM "Checks on VMX Controls". */
+static bool eptp_valid(const struct nested *n, u64 eptp)
+{
+	u64 cap = n->caps.ept_vpid;
+	u64 type = eptp & 7;
+
+	if (!(type == MEMTYPE_WB && cap & EPT_CAP_WB) && !(type == MEMTYPE_UC && cap & EPT_CAP_UC))
+		return false;
+	if ((eptp & (7u << 3)) != EPTP_WALK4 || (eptp & EPTP_AD && !(cap & EPT_CAP_AD)))
+		return false;
+	return !(eptp & 0xf80) && !(eptp >> n->facts.phys_bits);
+}
+
+enum exit_action emul_invept(struct vcpu *v)
+{
+	struct nested *n = v->nested;
+	u64 type = inv_type(v);
+	struct {
+		u64 eptp, reserved;
+	} d;
+
+	if (!(type == INVEPT_SINGLE && n->caps.ept_vpid & EPT_CAP_INVEPT_SINGLE) &&
+	    !(type == INVEPT_ALL && n->caps.ept_vpid & EPT_CAP_INVEPT_ALL))
+		return vmfail(v, ERROR_INV_OPERAND);
+	if (!operand_read(v, &d, sizeof(d)))
+		return RESUME;
+	if (type == INVEPT_SINGLE) {
+		if (!eptp_valid(n, d.eptp))
+			return vmfail(v, ERROR_INV_OPERAND);
+		sept_flush(n->sept, d.eptp);
+	} else {
+		sept_flush_all(n->sept);
+	}
+	return vmsucceed(v);
+}
+
+/* Only tags that hold something for this VPID; one that VMCS12 has left since is flushed when it is used
+ * again. */
+static void flush_vpid(struct nested *n, u64 type, u16 vpid, u64 linear)
+{
+	for (unsigned i = 0; i < NESTED_CACHE; i++) {
+		const struct vmcs02 *e = n->cache[i];
+
+		if (!e || !e->vpid12 || (type != INVVPID_ALL && e->vpid12 != vpid))
+			continue;
+		if (type == INVVPID_ADDRESS)
+			invvpid_address(e->vpid, linear);
+		else
+			invvpid_single(e->vpid);
+	}
+}
+
+enum exit_action emul_invvpid(struct vcpu *v)
+{
+	struct nested *n = v->nested;
+	u64 type = inv_type(v);
+	struct {
+		u64 vpid, linear;
+	} d;
+
+	if (type > INVVPID_SINGLE_GLOBALS || !(n->caps.ept_vpid & VPID_CAP_ADDRESS << type))
+		return vmfail(v, ERROR_INV_OPERAND);
+	if (!operand_read(v, &d, sizeof(d)))
+		return RESUME;
+	if (d.vpid >> 16 || (type != INVVPID_ALL && !d.vpid))
+		return vmfail(v, ERROR_INV_OPERAND);
+	if (type == INVVPID_ADDRESS && !is_canonical(d.linear))
+		return vmfail(v, ERROR_INV_OPERAND);
+	flush_vpid(n, type, (u16)d.vpid, d.linear);
+	return vmsucceed(v);
+}

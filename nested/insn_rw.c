@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* VMREAD and VMWRITE of L1. They act on L0's copy of VMCS12; a write marks its group dirty for the next
+ * entry. Pre: VMCS01 is current. */
+#include "nested/internal.h"
+
+/* Exit instruction information, format for VMREAD and VMWRITE. */
+#define INFO_REGISTER    BIT32(10)
+#define INFO_REG1(info)  ((info) >> 3 & 15)
+#define INFO_FIELD(info) ((info) >> 28)
+
+/* The operand's width and that of the encoding's register: 64 bits in 64-bit mode, else 32. */
+struct rw_operand {
+	u32 info;
+	bool wide;
+	u64 encoding;
+};
+
+static struct rw_operand rw_decode(struct vcpu *v)
+{
+	struct rw_operand o = {.info = vmcs_read32(VMCS_EXIT_INSN_INFO), .wide = vcpu_64bit()};
+
+	o.encoding = vcpu_reg(v, INFO_FIELD(o.info));
+	if (!o.wide)
+		o.encoding = (u32)o.encoding;
+	return o;
+}
+
+static bool find_field(const struct nested *n, u64 encoding, struct vmcs12_field *f)
+{
+	return vmcs12_lookup(encoding, f) && vmcs12_exists(f, &n->caps);
+}
+
+enum exit_action emul_vmread(struct vcpu *v)
+{
+	struct nested *n = v->nested;
+	struct rw_operand o = rw_decode(v);
+	struct vmcs12_field f;
+	u64 value;
+
+	if (!n->current)
+		return vmfail_invalid(v);
+	if (!find_field(n, o.encoding, &f))
+		return vmfail(v, ERROR_NO_FIELD);
+	value = vmcs12_read(&n->current->v12, &f);
+	if (o.info & INFO_REGISTER)
+		vcpu_set_reg(v, INFO_REG1(o.info), o.wide ? value : (u32)value);
+	else if (!operand_write(v, &value, o.wide ? 8 : 4))
+		return RESUME;
+	return vmsucceed(v);
+}
+
+enum exit_action emul_vmwrite(struct vcpu *v)
+{
+	struct nested *n = v->nested;
+	struct rw_operand o = rw_decode(v);
+	struct vmcs12_field f;
+	u64 value = 0;
+
+	if (!n->current)
+		return vmfail_invalid(v);
+	if (o.info & INFO_REGISTER)
+		value = vcpu_reg(v, INFO_REG1(o.info));
+	else if (!operand_read(v, &value, o.wide ? 8 : 4))
+		return RESUME;
+	if (!o.wide)
+		value = (u32)value;
+	if (!find_field(n, o.encoding, &f))
+		return vmfail(v, ERROR_NO_FIELD);
+	if (f.read_only && !(n->caps.misc & VMX_MISC_WRITE_INFO))
+		return vmfail(v, ERROR_READ_ONLY);
+	vmcs12_write(&n->current->v12, &f, value);
+	n->current->dirty |= BIT32(f.group);
+	return vmsucceed(v);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names shared by the files of nested/. Which VMCS must be current is said at each function. */
+#ifndef NIDUS_NESTED_INTERNAL_H
+#define NIDUS_NESTED_INTERNAL_H
+
+#include "hv/timer.h"
+#include "hv/vcpu.h"
+#include "hv/vmcs.h"
+#include "hv/vmcs_init.h"
+#include "nested/caps.h"
+#include "nested/checks.h"
+#include "nested/nested.h"
+#include "nested/vmcs02.h"
+
+#define NESTED_CACHE 8
+#define MSR_LIST_MAX 512u /* SDM "Miscellaneous Data": bits 27:25 zero */
+#define LINEAR_BITS  48
+
+/* An L2 exit on its way to L1: what VMCS12's exit-information fields will say. */
+struct l2_exit {
+	u32 reason;
+	u64 qual;
+	struct event intr; /* exit interruption information and error code */
+	struct event idt;  /* IDT-vectoring information and error code */
+	u32 insn_len, insn_info;
+	u64 linear, phys;
+	bool from_hardware; /* insn_len, insn_info, linear and phys are meant to be stored */
+};
+
+struct nested {
+	bool vmxon;
+	u64 vmxon_ptr;
+	struct vmcs02 *current; /* VMCS12 of the current-VMCS pointer; NULL: none */
+	struct vmcs02 *cache[NESTED_CACHE];
+	u64 clock;
+
+	struct vmx_caps caps;     /* as L1 sees them */
+	struct check_facts facts; /* the constant ones are filled in at creation */
+	struct sept *sept;        /* of the guest, made by vCPU 0 */
+
+	/* While L2 runs (level_l2). */
+	enum activity activity; /* of L2; hardware only ever sees "active" */
+	bool event_in_entry;    /* VMCS02's entry fields hold an event that no entry has delivered yet */
+	bool immediate_exit;    /* the next entry is to come back right after that delivery */
+	bool fault_raised; /* v->inject is a fault of L2 that L1 may want; else an event given back to L2 */
+	struct event fault_first; /* what was being delivered when it was raised */
+	u32 l0_windows;           /* PROC_INTR_WINDOW, PROC_NMI_WINDOW: L0's own wish in VMCS02 */
+	u32 l1_pending;           /* PEND_ bits seen while L2 ran that L1's gate must look at again */
+	bool init, sipi, nmi;     /* events for L1 that wait */
+	bool fresh;               /* no hardware entry has succeeded since L1's VMLAUNCH or VMRESUME */
+	bool was_launched;        /* VMCS12's launch state before that */
+	struct l2_exit queued;    /* an exit for L1 that the gate is to give; reason 0: none */
+	u64 timer_deadline; /* L1's preemption timer: host TSC >> timer_shift; with PIN_TIMER in VMCS12 */
+	u64 slice_end;      /* L0's own, likewise */
+	bool timer_short;   /* VMCS02's timer field holds less than what is left of the slice */
+	struct timer wake;  /* the preemption timer of an L2 that is not active */
+	struct l0_needs needs;
+	void *scratch; /* stands for an APIC page of L1 that is no RAM */
+};
+
+extern const struct level level_l2;
+
+static inline bool is_canonical(u64 a)
+{
+	return (u64)((s64)(a << (64 - LINEAR_BITS)) >> (64 - LINEAR_BITS)) == a;
+}
+
+static inline bool v12_pin(const struct vmcs02 *e, u32 bit)
+{
+	return e->v12.pin_ctl & bit;
+}
+
+static inline bool v12_proc(const struct vmcs02 *e, u32 bit)
+{
+	return e->v12.proc_ctl & bit;
+}
+
+static inline bool v12_sec(const struct vmcs02 *e, u32 bit)
+{
+	return vmcs12_sec(&e->v12) & bit;
+}
+
+/* --- result.c: flags of a VMX instruction. VMCS01 current. All return RESUME_NEXT. --- */
+enum vmx_error {
+	ERROR_VMCALL_IN_ROOT = 1,
+	ERROR_VMCLEAR_ADDRESS = 2,
+	ERROR_VMCLEAR_VMXON = 3,
+	ERROR_VMLAUNCH_NOT_CLEAR = 4,
+	ERROR_VMRESUME_NOT_LAUNCHED = 5,
+	ERROR_ENTRY_CONTROLS = 7,
+	ERROR_ENTRY_HOST = 8,
+	ERROR_VMPTRLD_ADDRESS = 9,
+	ERROR_VMPTRLD_VMXON = 10,
+	ERROR_VMPTRLD_REVISION = 11,
+	ERROR_NO_FIELD = 12,
+	ERROR_READ_ONLY = 13,
+	ERROR_VMXON_IN_ROOT = 15,
+	ERROR_MOV_SS = 26,
+	ERROR_INV_OPERAND = 28,
+};
+enum exit_action vmsucceed(struct vcpu *v);
+enum exit_action vmfail_invalid(struct vcpu *v);
+enum exit_action vmfail(struct vcpu *v, enum vmx_error error);
+
+/* --- operand.c: VMCS01 current. False: the fault is raised, return RESUME. --- */
+bool operand_read(struct vcpu *v, void *buf, size_t n);
+bool operand_write(struct vcpu *v, const void *buf, size_t n);
+bool operand_pointer(struct vcpu *v, gpa_t *out);
+
+/* --- insn*.c: VMX instructions of L1 behind the prologue. VMCS01 current. --- */
+exit_fn emul_vmread, emul_vmwrite, emul_invept, emul_invvpid;
+/* enter.c */
+exit_fn emul_vmlaunch, emul_vmresume;
+
+/* --- switching --- */
+/* The one place where a vCPU changes between L1 and L2: `vmcs` becomes current and is what is entered. */
+void nested_switch(struct vcpu *v, struct vmcs *vmcs, const struct level *level);
+
+/* --- enter.c --- */
+/* The CR0 and CR4 bits L0 holds to itself while L2 runs, and its other wishes that never change. At creation.
+ */
+void needs_init(struct l0_needs *needs);
+/* Refresh what an entry into L2 needs right before it: shadow-EPT root, preemption timer. RESCHEDULE: later.
+ * VMCS02 current. */
+enum exit_action nested_before_entry(struct vcpu *v);
+
+/* --- guest_area.c: VMCS02 current --- */
+void guest_area_init(void);
+/* VMCS12's guest area (those groups in `dirty`) into VMCS02. */
+void guest_area_load(struct vcpu *v, struct vmcs02 *e, u32 dirty);
+/* And back, as at an exit. */
+void guest_area_save(struct vcpu *v, struct vmcs02 *e);
+
+/* --- reflect.c --- */
+/* Describe the exit that hardware reported. VMCS02 current. */
+void l2_exit_read(struct l2_exit *x, u32 reason);
+/* Give an exit of L2 to L1: afterwards L1 runs, VMCS01 is current. Pre: VMCS02 current. */
+enum exit_action reflect(struct vcpu *v, const struct l2_exit *x);
+enum exit_action reflect_simple(struct vcpu *v, u32 reason, u64 qual);
+/* A VM entry that failed in the guest area or the MSR list (33, 34). VMCS01 or VMCS02 current; VMCS01
+ * afterwards. */
+enum exit_action reflect_failed_entry(struct vcpu *v, u32 reason, u64 qual);
+
+/* --- msr_area.c --- */
+typedef bool msr_write_fn(struct vcpu *v, u32 msr, u64 value);
+/* Entry-load list (l2_msr_write, VMCS02 current) or exit-load list (msr_write, VMCS01 current). 0, or the
+ * 1-based number of the entry that failed. */
+u32 msr_area_load(struct vcpu *v, u64 list, u32 count, msr_write_fn *write);
+/* Exit-store list, VMCS02 current. False: VMX abort. */
+bool msr_area_store(struct vcpu *v, u64 list, u32 count);
+/* L2's view of an MSR: as L1's but for what VMCS02 holds. VMCS02 current. False: #GP. */
+bool l2_msr_read(struct vcpu *v, u32 msr, u64 *value);
+bool l2_msr_write(struct vcpu *v, u32 msr, u64 value);
+
+/* --- owner.c --- */
+enum owner { OWNER_L0, OWNER_L1 };
+enum owner exit_owner(struct vcpu *v, u16 reason);
+/* Fill e->to_l1 from VMCS12's controls. */
+void owner_plan(struct vmcs02 *e);
+/* L1's exception bitmap, with the page-fault filter. */
+bool l1_wants_exception(const struct vmcs02 *e, u8 vector, u32 error);
+
+/* SDM table "Exit Qualification for Control-Register Accesses". */
+struct cr_qual {
+	u8 cr, access, reg;
+	u16 lmsw;
+};
+enum { CR_ACCESS_TO, CR_ACCESS_FROM, CR_ACCESS_CLTS, CR_ACCESS_LMSW };
+static inline struct cr_qual cr_qual_decode(u64 q)
+{
+	return (struct cr_qual){
+		.cr = q & 15, .access = q >> 4 & 3, .reg = q >> 8 & 15, .lmsw = (u16)(q >> 16)};
+}
+
+/* --- l0_exits.c: exits of L2 that L0 keeps. VMCS02 current. --- */
+enum exit_action l0_exit(struct vcpu *v, u16 reason);
+
+/* --- l2mem.c: memory as L2 sees it. VMCS02 current. --- */
+/* struct level's translate for L2: through L2's own tables and EPT12. */
+bool translate_l2(struct vcpu *v, u64 linear, unsigned access, gpa_t *out);
+
+/* Copy from L2's physical memory. False: EPT12 or L1's memory does not have it. */
+bool l2_read_physical(struct vcpu *v, ngpa_t a, void *buf, size_t n);
+
+/* --- events.c --- */
+enum exit_action gate_l2(struct vcpu *v);
+void fault_l2(struct vcpu *v, const struct event *e);
+/* Put an event into VMCS02's entry fields. */
+void l2_inject(struct vcpu *v, const struct event *e);
+/* Let the gate give this exit to L1. */
+void queue_exit(struct vcpu *v, const struct l2_exit *x);
+
+/* --- timer.c: preemption timers, VMCS02 current --- */
+/* L2 begins to run with VMCS12's value. */
+void timer_start(struct vcpu *v);
+/* Value for the next entry: the sooner of L1's, L0's, and now. */
+void timer_set(struct vcpu *v);
+bool timer_expired(const struct vcpu *v);
+/* What is left, in timer units. */
+u32 timer_left(const struct vcpu *v);
+/* Exit 52 that is not L1's. */
+exit_fn timer_exit;
+/* L1's timer goes on while L2 is halted: the gate is called when it runs out. */
+void timer_wait(struct vcpu *v);
+void timer_stop(struct vcpu *v);
+
+/* --- bitmaps.c --- */
+void bitmaps_init(void);
+/* Copy L1's bitmaps, merge them with L0's, and point VMCS02 to the result. Pre: VMCS02 current, e->m is made.
+ */
+void bitmaps_load(struct vcpu *v, struct vmcs02 *e);
+
+#endif

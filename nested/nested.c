@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nested state of a vCPU: making and dropping it, the one switch between L1 and L2, and the way of an exit of
+ * L2. */
+#include "hv/cpu.h"
+#include "hv/cpuid.h"
+#include "hv/exit.h"
+#include "hv/fixup.h"
+#include "hv/lib.h"
+#include "hv/print.h"
+#include "mm/palloc.h"
+#include "nested/internal.h"
+
+#define NESTED_ORDER 1
+_Static_assert(sizeof(struct nested) <= PAGE_SIZE << NESTED_ORDER, "struct nested fits its pages");
+
+/* IA32_DEBUGCTL as hv/msr.c lets L1 write it: BTF. */
+#define DEBUGCTL_OFFERED BIT(1)
+#define EFER_OFFERED     (EFER_SCE | EFER_LME | EFER_LMA | EFER_NXE)
+
+static enum exit_action nested_exit(struct vcpu *v, u32 reason);
+
+const struct level level_l2 = {
+	.exit = nested_exit, .gate = gate_l2, .fault = fault_l2, .translate = translate_l2};
+
+void nested_switch(struct vcpu *v, struct vmcs *vmcs, const struct level *level)
+{
+	v->vmcs = vmcs;
+	v->level = level;
+	vmcs_load(vmcs);
+}
+
+bool nested_in_l2(const struct vcpu *v)
+{
+	return v->level == &level_l2;
+}
+
+bool nested_vmxon(const struct vcpu *v)
+{
+	return v->nested->vmxon;
+}
+
+/* --- exits of L2 --- */
+
+/* Hardware refused what the checks let pass, in the guest area: for L1 it is an entry that failed, once. */
+static enum exit_action hardware_refused(struct vcpu *v, u16 reason)
+{
+	log_warn("guest %s vcpu %u: hardware fails a nested VM entry with %u", v->guest->name, v->index,
+		 reason);
+	if (v->nested->fresh && reason == EXIT_BAD_GUEST_STATE)
+		return reflect_failed_entry(v, reason, vmcs_read_nw(VMCS_EXIT_QUAL));
+	guest_end(v->guest, "killed: nested VM entry failed with %u", reason);
+	return RESUME;
+}
+
+/* An L2 that goes on; the gate, if anything is pending, comes after this. */
+static enum exit_action go_on(struct vcpu *v, enum exit_action a)
+{
+	event_requeue(v);
+	if (a == RESCHEDULE) {
+		__atomic_fetch_or(&v->pending, PEND_NESTED, __ATOMIC_RELAXED);
+		return a;
+	}
+	/* Else the gate does it. */
+	if (!v->pending && nested_before_entry(v) == RESCHEDULE) {
+		if (a == RESUME_NEXT)
+			insn_advance(v);
+		return RESCHEDULE;
+	}
+	return a;
+}
+
+static enum exit_action give_to_l1(struct vcpu *v, u32 reason)
+{
+	struct l2_exit x;
+
+	l2_exit_read(&x, reason);
+	return reflect(v, &x);
+}
+
+static enum exit_action nested_exit(struct vcpu *v, u32 reason)
+{
+	struct nested *n = v->nested;
+	u16 basic = (u16)reason;
+	enum exit_action a;
+
+	if (basic < EXIT_REASONS)
+		v->l2_exits[basic]++;
+	if (unlikely(reason & EXIT_REASON_FAILED_ENTRY))
+		return hardware_refused(v, basic);
+	n->event_in_entry = n->fresh = false;
+	if (exit_owner(v, basic) == OWNER_L1)
+		return give_to_l1(v, reason);
+	a = l0_exit(v, basic);
+	if (n->immediate_exit && v->level == &level_l2)
+		__atomic_fetch_or(&v->pending, PEND_NESTED,
+				  __ATOMIC_RELAXED); /* the gate has waited for this */
+	return v->level == &level_l2 ? go_on(v, a) : a;
+}
+
+/* --- capabilities --- */
+
+bool nested_msr_read(struct vcpu *v, u32 msr, u64 *value)
+{
+	const u64 *slot = caps_slot(&v->nested->caps, msr);
+
+	if (!slot)
+		return false;
+	*value = *slot;
+	return true;
+}
+
+/* MSRs that the CPU lacks read 0; the TRUE ones then repeat the plain ones. */
+static void read_hardware_caps(struct vmx_caps *hw)
+{
+	for (u32 msr = MSR_VMX_BASIC; msr <= MSR_VMX_VMFUNC; msr++)
+		rdmsr_safe(msr, caps_slot(hw, msr));
+	if (hw->basic & VMX_BASIC_TRUE)
+		return;
+	hw->true_pin = hw->pin;
+	hw->true_proc = hw->proc;
+	hw->true_exit = hw->exit;
+	hw->true_entry = hw->entry;
+}
+
+static void fill_facts(struct vcpu *v)
+{
+	struct nested *n = v->nested;
+
+	n->facts = (struct check_facts){
+		.caps = &n->caps,
+		.phys_bits = (u8)vcpu_cpuid(v, 0x80000008, 0).eax,
+		.linear_bits = LINEAR_BITS,
+		.efer_bits = EFER_OFFERED,
+		.debugctl_bits = DEBUGCTL_OFFERED,
+		.rtm = cpuid_offers(7, 1, 11),
+	};
+}
+
+/* --- life --- */
+
+/* The guest's shadow EPTs hang on its first vCPU, which is created first. */
+static struct sept *find_sept(struct vcpu *v)
+{
+	const struct guest *g = v->guest;
+	struct nested *n = v->nested;
+
+	if (v->index)
+		return g->vcpu[0]->nested->sept;
+	return sept_create(&g->mem, &g->ept01, n->caps.ept_vpid, n->facts.phys_bits, g->nr_vcpus);
+}
+
+bool nested_create(struct vcpu *v)
+{
+	struct nested *n = pages_alloc(NESTED_ORDER);
+	struct vmx_caps hw;
+
+	if (!n)
+		return false;
+	guest_area_init();
+	bitmaps_init();
+	v->nested = n;
+	n->scratch = page_alloc();
+	read_hardware_caps(&hw);
+	caps_plain(&n->caps, &hw, cpuid_cr4_offered());
+	fill_facts(v);
+	needs_init(&n->needs);
+	n->sept = find_sept(v);
+	return n->scratch && n->sept;
+}
+
+void nested_reset(struct vcpu *v)
+{
+	struct nested *n = v->nested;
+
+	timer_stop(v);
+	if (v->level == &level_l2 && n->current->root)
+		sept_leave(n->current->root, v->index);
+	sept_flush_all(n->sept);
+	vmcs02_free_all(v);
+	n->vmxon = false;
+	n->current = NULL;
+	n->activity = ACTIVITY_ACTIVE;
+	n->init = n->sipi = n->nmi = false;
+	n->event_in_entry = n->immediate_exit = n->fault_raised = false;
+	n->queued.reason = 0;
+	n->l1_pending = 0;
+}
+
+void nested_destroy(struct vcpu *v)
+{
+	struct nested *n = v->nested;
+
+	if (!n)
+		return;
+	vmcs02_free_all(v);
+	if (n->scratch)
+		page_free(n->scratch);
+	if (!v->index && n->sept)
+		sept_destroy(n->sept);
+	pfree(ptr_hpa(n), NESTED_ORDER);
+	v->nested = NULL;
+}

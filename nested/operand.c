@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory operands of VMX instructions: from the instruction information to a linear address, with the faults
+ * of an ordinary data access. Decides nothing about the instruction itself. SDM "Instruction-Information
+ * Field", "Limit Checking", "Type Checking".
+ */
+#include "hv/lib.h"
+#include "mm/guest_copy.h"
+#include "nested/internal.h"
+
+/* Exit instruction information: the fields common to all formats with a memory operand. */
+#define INFO_SCALE(i)     ((i)&3)
+#define INFO_ADDR_SIZE(i) ((i) >> 7 & 7) /* 0: 16 bits, 1: 32, 2: 64 */
+#define INFO_SEGMENT(i)   ((i) >> 15 & 7)
+#define INFO_INDEX(i)     ((i) >> 18 & 15)
+#define INFO_NO_INDEX     BIT32(22)
+#define INFO_BASE(i)      ((i) >> 23 & 15)
+#define INFO_NO_BASE      BIT32(27)
+
+/* Segment access rights. */
+#define AR_CODE(ar)        ((ar)&8)
+#define AR_WRITABLE(ar)    ((ar)&2) /* data: writable; code: readable */
+#define AR_EXPAND_DOWN(ar) (((ar)&0xc) == 4)
+#define AR_BIG             BIT32(14)
+
+enum segment { SEG_ES, SEG_CS, SEG_SS, SEG_DS, SEG_FS, SEG_GS };
+
+/* SDM "Exit Qualification": the displacement, with RIP already added where the operand is RIP-relative. */
+static u64 effective_address(const struct vcpu *v, u32 info)
+{
+	u64 ea = vmcs_read_nw(VMCS_EXIT_QUAL);
+
+	if (!(info & INFO_NO_BASE))
+		ea += vcpu_reg(v, INFO_BASE(info));
+	if (!(info & INFO_NO_INDEX))
+		ea += vcpu_reg(v, INFO_INDEX(info)) << INFO_SCALE(info);
+	if (INFO_ADDR_SIZE(info) == 0)
+		return ea & 0xffff;
+	return INFO_ADDR_SIZE(info) == 1 ? ea & 0xffffffff : ea;
+}
+
+static bool segment_fault(struct vcpu *v, unsigned seg)
+{
+	inject_exception_error(v, seg == SEG_SS ? VEC_SS : VEC_GP, 0);
+	return false;
+}
+
+static bool in_limit(u32 ar, u32 limit, u64 ea, size_t n)
+{
+	u64 last = ea + n - 1;
+
+	if (!AR_CODE(ar) && AR_EXPAND_DOWN(ar))
+		return ea > limit && last <= (ar & AR_BIG ? 0xffffffffull : 0xffffull);
+	return last <= limit;
+}
+
+/* Outside of 64-bit mode: the segment must be usable, of a fitting type, and long enough. */
+static bool segment_ok(unsigned seg, u64 ea, size_t n, bool write)
+{
+	u32 ar = (u32)vmcs_read_raw(VMCS_GUEST_ES_AR + 2 * seg);
+	u32 limit = (u32)vmcs_read_raw(VMCS_GUEST_ES_LIMIT + 2 * seg);
+
+	if (ar & AR_UNUSABLE)
+		return false;
+	if (write && (AR_CODE(ar) || !AR_WRITABLE(ar)))
+		return false;
+	if (!write && AR_CODE(ar) && !AR_WRITABLE(ar))
+		return false;
+	return in_limit(ar, limit, ea, n);
+}
+
+/* False: the fault is raised. */
+static bool operand_linear(struct vcpu *v, size_t n, bool write, u64 *linear)
+{
+	u32 info = vmcs_read32(VMCS_EXIT_INSN_INFO);
+	unsigned seg = INFO_SEGMENT(info);
+	u64 ea = effective_address(v, info);
+
+	if (seg > SEG_GS)
+		return segment_fault(v, seg);
+	if (vcpu_64bit()) {
+		if (seg >= SEG_FS)
+			ea += vcpu_seg_base(seg);
+		*linear = ea;
+		return (is_canonical(ea) && is_canonical(ea + n - 1)) || segment_fault(v, seg);
+	}
+	*linear = (ea + vcpu_seg_base(seg)) & 0xffffffff;
+	return segment_ok(seg, ea, n, write) || segment_fault(v, seg);
+}
+
+bool operand_read(struct vcpu *v, void *buf, size_t n)
+{
+	struct paging p;
+	struct page_fault fault;
+	bool mmio = false;
+	u64 linear;
+
+	if (!operand_linear(v, n, false, &linear))
+		return false;
+	vcpu_paging(v, &p);
+	if (guest_read_linear(&v->guest->mem, &p, linear, buf, n, ACCESS_READ, &fault, &mmio))
+		return true;
+	if (mmio) {
+		memset(buf, 0xff, n); /* an operand in device space reads like an absent bus target */
+		return true;
+	}
+	inject_page_fault(v, fault.linear, fault.error);
+	return false;
+}
+
+bool operand_write(struct vcpu *v, const void *buf, size_t n)
+{
+	struct paging p;
+	struct page_fault fault;
+	bool mmio = false;
+	u64 linear;
+
+	if (!operand_linear(v, n, true, &linear))
+		return false;
+	vcpu_paging(v, &p);
+	if (guest_write_linear(&v->guest->mem, &p, linear, buf, n, &fault, &mmio) || mmio)
+		return true;
+	inject_page_fault(v, fault.linear, fault.error);
+	return false;
+}
+
+bool operand_pointer(struct vcpu *v, gpa_t *out)
+{
+	return operand_read(v, &out->v, sizeof(out->v));
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One VMCS of L1 as L0 has it: VMCS12 (L0's copy, which VMREAD and VMWRITE act on) and the hardware VMCS that
+ * runs its L2, with everything derived from VMCS12. A vCPU caches several, so that an L1 that alternates
+ * between VMCSs pays nothing for it.
+ */
+#ifndef NIDUS_NESTED_VMCS02_H
+#define NIDUS_NESTED_VMCS02_H
+
+#include "hv/vmcs.h"
+#include "nested/merge.h"
+#include "nested/sept.h"
+#include "nested/vmcs12.h"
+
+#define NO_VMCS (~0ull)
+
+/*
+ * Fields of VMCS02 that hardware never changes, in the order of their encoding: L0 remembers what it wrote
+ * and writes only differences. ENTRY_CTL is not here: hv/ changes it with EFER.LMA.
+ */
+#define MIRROR_FIELDS(X)                                                                                     \
+	X(VPID)                                                                                              \
+	X(IO_BITMAP_A)                                                                                       \
+	X(IO_BITMAP_B) X(MSR_BITMAP) X(TSC_OFFSET) X(VIRTUAL_APIC) X(APIC_ACCESS) X(EPTP)                    \
+		X(EOI_EXIT_BITMAP_0) X(EOI_EXIT_BITMAP_1) X(EOI_EXIT_BITMAP_2) X(EOI_EXIT_BITMAP_3)          \
+			X(XSS_EXITING_BITMAP) X(ENCLS_EXITING_BITMAP) X(TSC_MULTIPLIER) X(PIN_CTL)           \
+				X(PROC_CTL) X(EXCEPTION_BITMAP) X(PF_MASK) X(PF_MATCH) X(CR3_TARGET_COUNT)   \
+					X(EXIT_CTL) X(TPR_THRESHOLD) X(SEC_CTL) X(PLE_GAP) X(PLE_WINDOW)     \
+						X(CR0_MASK) X(CR4_MASK) X(CR0_SHADOW) X(CR4_SHADOW)          \
+							X(CR3_TARGET0) X(CR3_TARGET1) X(CR3_TARGET2)         \
+								X(CR3_TARGET3)
+
+enum mirror {
+#define X(name) MIRROR_##name,
+	MIRROR_FIELDS(X)
+#undef X
+		MIRRORS
+};
+
+/* Bitmaps: L1's as copied at the last entry, and L0's OR L1's as hardware reads them. Each part is page
+ * aligned. */
+struct bitmaps02 {
+	u8 msr[4096], io[8192];       /* for hardware */
+	u8 l1_msr[4096], l1_io[8192]; /* the copy */
+} __attribute__((aligned(4096)));
+
+struct vmcs02 {
+	u64 ptr; /* address of the VMCS in L1's memory; NO_VMCS: free for another */
+	struct vmcs12 v12;
+	bool launched; /* launch state as L1 knows it */
+	u32 dirty;     /* BIT32(enum vmcs12_group) written since the last entry */
+	u64 used;      /* nested->clock at the last use */
+
+	struct vmcs hw;
+	struct bitmaps02 *bitmaps;
+	struct merged m; /* the controls hardware has */
+	u64 to_l1[2];    /* by exit reason: L1's controls want it (reasons that controls alone decide) */
+	struct sept_root *root; /* last one used; only a hint for sept_enter, or where the vCPU is inside */
+	u16 vpid;               /* the tag hardware uses, this VMCS02's own */
+	u16 vpid12;             /* what it stands for since its last flush; 0: nothing */
+	u64 known;              /* bit per mirror: its value is what the field holds */
+	u64 mirror[MIRRORS];
+};
+
+_Static_assert(MIRRORS <= 64, "one bit each");
+_Static_assert(sizeof(struct vmcs02) <= 4096, "allocated as one page");
+
+struct vcpu;
+
+/* The cached entry for `ptr`, or NULL. */
+struct vmcs02 *vmcs02_find(struct vcpu *v, u64 ptr);
+/* The entry for `ptr`, read from L1's page if it was not cached; another may be written back for it. NULL: no
+ * memory. */
+struct vmcs02 *vmcs02_get(struct vcpu *v, u64 ptr);
+/* Write VMCS12 back to L1's page and free the entry for another VMCS. */
+void vmcs02_release(struct vcpu *v, struct vmcs02 *e);
+/* VMCLEAR of a VMCS that is not cached: only the launch state in L1's page changes. */
+void vmcs02_clear_page(struct vcpu *v, u64 ptr);
+/* Put an abort indicator into L1's page. SDM "VMX Aborts". */
+void vmcs02_write_abort(struct vcpu *v, const struct vmcs02 *e, u32 code);
+/* Make all of the vCPU's hardware VMCSs inactive and give the memory back. On the vCPU's own CPU, or when it
+ * never ran. */
+void vmcs02_free_all(struct vcpu *v);
+
+/* Write a mirrored field if it does not hold `value`. Pre: e->hw is current. */
+extern const u32 mirror_encoding[MIRRORS];
+static inline void vmcs02_put(struct vmcs02 *e, enum mirror slot, u64 value)
+{
+	if (likely(e->known & BIT(slot) && e->mirror[slot] == value))
+		return;
+	e->known |= BIT(slot);
+	e->mirror[slot] = value;
+	vmcs_write_raw(mirror_encoding[slot], value);
+}
+
+#endif
