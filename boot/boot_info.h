@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the loader told us, in a form that is the same for multiboot1 and multiboot2. Everything is copied into this structure
- * (which lives in .bss) before anything else in memory is written; the loader's own structures are never looked at again.
- * Compiles on the host.
+ * What the loader told us, in a form that is the same for multiboot1 and multiboot2. Everything is copied
+ * into this structure (which lives in .bss) before anything else in memory is written; the loader's own
+ * structures are never looked at again. Compiles on the host.
  */
 #ifndef NIDUS_BOOT_BOOT_INFO_H
 #define NIDUS_BOOT_BOOT_INFO_H
@@ -15,7 +15,7 @@
 
 struct boot_module {
 	hpa_t start;
-	u64 size;	    /* bytes */
+	u64 size;           /* bytes */
 	const char *string; /* the module's description, in boot_info.strings */
 };
 

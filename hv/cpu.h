@@ -44,6 +44,7 @@ struct cpu {
 
 	u64 gdt[8];
 	u8 tss[104];
+	void *stacks; /* guard pages and the stacks of NMI, #DF, #MC below stack_top */
 	void *vmxon_page;
 	u64 nmis; /* host NMIs seen */
 };
@@ -59,7 +60,7 @@ static inline struct cpu *this_cpu(void)
 	return c;
 }
 
-/* Allocate and register the next CPU (struct, stacks with guards). NULL: no memory or CPUS_MAX reached. */
+/* Allocate and register the next CPU (struct, stacks with guards). NULL: no memory or CPUS_MAX reached. Boot CPU only. */
 struct cpu *cpu_create(u32 apic_id);
 /* On the CPU itself: GDT, TSS, IDT, GS, host page tables, control registers. IF stays 0. */
 void cpu_init(struct cpu *c);
@@ -68,7 +69,22 @@ void idt_init(void);
 void idt_load(void);
 u64 idt_base(void);
 
-/* boot/smp.c: another physical CPU takes an interrupt; it looks at its pending work. */
+/*
+ * An interrupt of vector >= 32 in root mode, from the IDT or acknowledged by a VM exit: EOI, then timers or console input. A kick needs nothing:
+ * having left the guest is its whole effect.
+ */
+void host_interrupt(u8 vector);
+/* Called with each NMI that reached L0 (IDT). What it means for the loaded vCPU is decided there: hv/event.c. */
+void host_nmi(void);
+/* After an NMI exit: take the NMI as root mode would; its IRET also unblocks the next one. */
+static inline void host_nmi_take(void)
+{
+	asm volatile("int $2" : : : "memory");
+}
+
+/* hv/lapic.c: another physical CPU takes an interrupt; it looks at its pending work. */
 void cpu_kick(struct cpu *c);
+
+extern bool cpu_has_smap; /* stac and clac exist */
 
 #endif

@@ -19,6 +19,12 @@ void hostpt_set_guest(hpa_t a, u64 size, bool guest);
 void hostpt_guard(const void *page);
 /* Device memory at its machine address, uncached: maps it when it lies above what hostpt_init mapped. */
 void *hostpt_map_device(hpa_t a, u64 size);
+/* Make [a, a + size) readable if it lies above what is mapped (firmware tables); what is mapped already stays as it is. */
+void hostpt_need(hpa_t a, u64 size);
+/* As hostpt_map_device, but write-combining: a framebuffer. */
+void *hostpt_map_framebuffer(hpa_t a, u64 size);
+/* A #PF of root mode whose translation was stale: the tables allow the access by now. `error` as pushed by the CPU. */
+bool hostpt_spurious_fault(u64 va, u64 error);
 hpa_t hostpt_root(void);
 
 #endif

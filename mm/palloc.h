@@ -13,8 +13,10 @@
 
 enum page_owner { PAGE_FREE, PAGE_ABSENT, PAGE_L0, PAGE_TABLE, PAGE_GUEST0 /* + guest id */ };
 
-/* Build the allocator from RAM that is not MEM_USED. The page array is carved from RAM itself. */
+/* Build the allocator from RAM below 4 GiB that is not MEM_USED. The page array (for all RAM) is carved from RAM itself. */
 void palloc_init(const struct memmap *map);
+/* Hand over the RAM above 4 GiB too: once hostpt_init has mapped it. */
+void palloc_add_high(const struct memmap *map);
 /* 2^order pages, aligned to their size, contents undefined. False when there are none. */
 bool palloc(unsigned order, u16 owner, hpa_t *out);
 void pfree(hpa_t a, unsigned order);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of L0's own functions, for back-traces. The table is made from the linked image by the second link
+ * step. */
+#ifndef NIDUS_HV_SYMBOLS_H
+#define NIDUS_HV_SYMBOLS_H
+
+#include "hv/types.h"
+
+/* The function that holds address `a`, and how far into it; NULL when there is none. */
+const char *symbol_at(u64 a, u64 *offset);
+
+#endif
