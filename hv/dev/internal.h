@@ -13,7 +13,7 @@
 
 /* --- time: hv/dev/clock.c --- */
 
-/* Host TSC, the clock of all devices. */
+/* Host TSC, the clock of all devices: host_clock.c */
 u64 machine_clock(void);
 /* x * mul / div without overflow in between. Pre: mul * div < 2^64. */
 u64 clock_scale(u64 x, u64 mul, u64 div);
@@ -211,7 +211,7 @@ void vrtc_init(struct machine *m);
 void vrtc_reset(struct machine *m);
 u32 vrtc_in(struct machine *m, u16 port, unsigned size);
 void vrtc_out(struct machine *m, u16 port, unsigned size, u32 value);
-/* Seconds since 1970 by the host's CMOS clock: host_rtc.c */
+/* Seconds since 1970 by the host's CMOS clock: host_clock.c */
 s64 host_rtc_seconds(void);
 /* Proleptic Gregorian calendar: calendar.c */
 struct calendar {

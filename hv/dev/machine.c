@@ -33,7 +33,7 @@ struct machine *machine_create(struct guest *g)
 void machine_reset(struct machine *m)
 {
 	spin_lock(&m->lock);
-	vpic_reset(m);
+	vpic_reset(m); /* all is masked: the devices' lines reach nobody */
 	vioapic_reset(m);
 	vpit_reset(m);
 	vrtc_reset(m);
@@ -42,6 +42,7 @@ void machine_reset(struct machine *m)
 	vreset_reset(m);
 	vfwcfg_reset(m);
 	vpci_reset(m);
+	vpic_reset(m); /* again: the lines' edges are forgotten */
 	m->outcome = OUTCOME_NONE;
 	spin_unlock(&m->lock);
 }

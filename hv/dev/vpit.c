@@ -150,6 +150,7 @@ void vpit_reset(struct machine *m)
 	p->port61 = 0;
 	for (unsigned i = 0; i < 3; i++)
 		p->channel[i] = (struct vpit_channel){.mode = 3, .access = 3, .gate = i != 2};
+	machine_irq(m, PIT_IRQ, true);
 }
 
 static void start(struct machine *m, unsigned i, u64 now)

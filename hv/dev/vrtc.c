@@ -189,7 +189,7 @@ static void arm(struct machine *m)
 	if (at == ~0ull || (r->ram[REG_C] & C_IRQ))
 		timer_cancel(&r->timer);
 	else
-		timer_arm(&r->timer, r->start + clock_scale(at, tsc_hz, RTC_HZ) + tsc_hz / RTC_HZ + 1);
+		timer_arm(&r->timer, r->start + clock_scale(at, tsc_hz, RTC_HZ) + 1);
 }
 
 static void on_timer(void *arg)
