@@ -274,8 +274,7 @@ struct sept_root *sept_enter(struct sept *s, struct sept_root *hint, u64 eptp12,
 	struct sept_root *r;
 
 	if (hint && try_enter(hint, key, vcpu, flush)) {
-		if (hint->used != s->clock)
-			hint->used = s->clock;
+		__atomic_store_n(&hint->used, __atomic_load_n(&s->clock, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 		return hint;
 	}
 	spin_lock(&s->lock);
