@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-import kernel as debian_kernel
+import debian_kernel
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 from nidus_lib import iso as iso_image, machine  # noqa: E402

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-import kernel as debian_kernel
+import debian_kernel
 from cpio import Archive
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -18,7 +18,7 @@ BUSYBOX = "/bin/busybox"
 QEMU = pathlib.Path("/usr/bin/qemu-system-x86_64")
 ROMS = ["/usr/share/seabios/bios-256k.bin", *(f"/usr/share/qemu/{name}.bin" for name in
         ("kvmvapic", "linuxboot", "linuxboot_dma", "multiboot", "multiboot_dma", "pvh"))]
-APPLETS = "sh mount umount cat cut echo grep sed sleep dmesg poweroff usleep wc modprobe ls timeout nproc head tail".split()
+APPLETS = "sh mount umount cat cut echo grep sed sleep dmesg poweroff usleep tr wc modprobe ls timeout nproc head tail".split()
 
 
 def base_archive(out, init_script):
