@@ -146,7 +146,7 @@ static struct sept *find_sept(struct vcpu *v)
 
 	if (v->index)
 		return g->vcpu[0]->nested->sept;
-	return sept_create(&g->mem, &g->ept01, n->caps.ept_vpid, n->facts.phys_bits, g->nr_vcpus);
+	return sept_create(&g->mem, &g->ept01, n->caps.ept_vpid, n->facts.phys_bits);
 }
 
 bool nested_create(struct vcpu *v)

@@ -29,8 +29,7 @@ enum sept_result {
 };
 
 /* NULL: no memory. `ept_vpid` and `phys_bits` as L1 sees them; `ept01` must outlive it. */
-struct sept *sept_create(const struct l1mem *mem, const struct ept *ept01, u64 ept_vpid, u8 phys_bits,
-			 unsigned nr_vcpus);
+struct sept *sept_create(const struct l1mem *mem, const struct ept *ept01, u64 ept_vpid, u8 phys_bits);
 /* Pre: no vCPU is inside. The caller flushes all CPUs (INVEPT) before the pages serve anybody else. */
 void sept_destroy(struct sept *s);
 

@@ -268,6 +268,16 @@ static struct sept_root *root_find(struct sept *s, u64 key)
 	return NULL;
 }
 
+/* A vCPU comes first without a hint, so all that can be inside are known. Each may use some more pages. Pre:
+ * lock held. */
+static void know_vcpu(struct sept *s, unsigned vcpu)
+{
+	while (s->nr_vcpus <= vcpu) {
+		s->nr_vcpus++;
+		s->pages_max += PAGES_MIN;
+	}
+}
+
 struct sept_root *sept_enter(struct sept *s, struct sept_root *hint, u64 eptp12, unsigned vcpu, bool *flush)
 {
 	u64 key = KEY(eptp12);
@@ -282,6 +292,7 @@ struct sept_root *sept_enter(struct sept *s, struct sept_root *hint, u64 eptp12,
 	if (!r)
 		r = root_take(s, key);
 	if (r) {
+		know_vcpu(s, vcpu);
 		try_enter(r, key, vcpu, flush); /* the key is stable under the lock */
 		r->used = ++s->clock;
 	}
@@ -318,8 +329,7 @@ void sept_flush_all(struct sept *s)
 	spin_unlock(&s->lock);
 }
 
-struct sept *sept_create(const struct l1mem *mem, const struct ept *ept01, u64 ept_vpid, u8 phys_bits,
-			 unsigned nr_vcpus)
+struct sept *sept_create(const struct l1mem *mem, const struct ept *ept01, u64 ept_vpid, u8 phys_bits)
 {
 	struct sept *s = page_alloc();
 
@@ -327,8 +337,7 @@ struct sept *sept_create(const struct l1mem *mem, const struct ept *ept01, u64 e
 		return NULL;
 	s->ept12 = (struct ept12){.mem = mem, .ept_vpid = ept_vpid, .phys_bits = phys_bits};
 	s->ept01 = ept01;
-	s->nr_vcpus = nr_vcpus;
-	s->pages_max = PAGES_MIN * nr_vcpus + (unsigned)(mem->ram / TABLE_MAPS) * ROOTS_FULL;
+	s->pages_max = PAGES_RESERVED + (unsigned)(mem->ram / TABLE_MAPS) * ROOTS_FULL;
 	while (s->pages < PAGES_RESERVED)
 		if (!pool_grow(s)) {
 			sept_destroy(s);

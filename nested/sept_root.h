@@ -43,7 +43,7 @@ struct sept {
 
 	struct ept12 ept12; /* all but the EPTP */
 	const struct ept *ept01;
-	unsigned nr_vcpus;
+	unsigned nr_vcpus; /* of those that ever came in, the highest + 1 */
 };
 
 _Static_assert(sizeof(struct sept) <= PAGE_SIZE && sizeof(struct sept_root) <= PAGE_SIZE, "one page each");
