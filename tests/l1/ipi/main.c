@@ -157,8 +157,8 @@ static void x2apic_forms(void)
 			  (cpus[i].apic_id >> 4) << 16 | 1u << (cpus[i].apic_id & 15));
 	send("broadcast-ffffffff", 0xffffffff, ICR_FIXED, 0x01010101);
 	send("logical-3", (id >> 4) << 16 | 1u << (id & 15), ICR_FIXED | ICR_LOGICAL, 0x01000000);
-	send("logical-two", 1u << cpus[1].apic_id | 1u << cpus[2].apic_id, ICR_FIXED | ICR_LOGICAL,
-	     0x00010100);
+	send("logical-two", 1u << cpus[1].apic_id | 1u << cpus[3].apic_id, ICR_FIXED | ICR_LOGICAL,
+	     0x01000100);
 	send("logical-far-cluster", 0xffff0001, ICR_FIXED | ICR_LOGICAL, 0);
 	send("unknown-id", 0xfffffffe, ICR_FIXED, 0);
 }

@@ -82,6 +82,7 @@ user_code:
 user_leave:
 	mov %rdi, %rsp
 	mov $0x10, %eax
+	mov %eax, %ss				/* the CPU left it null */
 	mov %eax, %ds
 	mov %eax, %es
 	pop %r15
