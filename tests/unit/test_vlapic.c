@@ -119,6 +119,8 @@ static void test_tpr(void **state)
 	assert_int_equal(vlapic_pending(v), 0x47);
 	vlapic_ack(v, 0x47);
 	assert_int_equal(get(0, APIC_PPR), 0x40);
+	set(0, APIC_TPR, 0x44); /* the same class: TPR's low bits show */
+	assert_int_equal(get(0, APIC_PPR), 0x44);
 	set(0, APIC_TPR, 0x55);
 	assert_int_equal(get(0, APIC_PPR), 0x55);
 	/* The page is what VM entries use for the TPR shadow. */

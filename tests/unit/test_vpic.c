@@ -166,6 +166,13 @@ static void test_auto_eoi(void **state)
 	assert_int_equal(read_reg(0x20, ISR), 0);
 	line(6, true);
 	assert_int_equal(ack(), 0x36);
+	/* The slave never stops asking between its two requests. */
+	line(8, true);
+	line(14, true);
+	assert_int_equal(ack(), 0x38);
+	assert_true(waiting());
+	assert_int_equal(ack(), 0x3e);
+	assert_false(waiting());
 	/* With rotation the line that was served becomes the last one. */
 	outb(0x20, 0x80);
 	line(4, false);
