@@ -221,7 +221,7 @@ static void put_sizes(struct vrtc *r, const struct guest *g)
 	put16(r, 0x34, low > 16 * MIB ? (low - 16 * MIB) / (64 * KIB) : 0);
 	put16(r, 0x5b, high & 0xffff);
 	r->ram[0x5d] = (u8)(high >> 16);
-	r->ram[0x5f] = (u8)(g->nr_vcpus - 1);
+	r->ram[0x5f] = (u8)(g->desc.vcpus - 1);
 }
 
 void vrtc_init(struct machine *m)

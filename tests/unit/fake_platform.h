@@ -161,7 +161,7 @@ void l1mem_memmap(const struct l1mem *m, struct memmap *out)
 /* A fresh machine with `n` vCPUs just after power-on. */
 static inline void power_on(unsigned n)
 {
-	guest.nr_vcpus = n;
+	guest.nr_vcpus = guest.desc.vcpus = n;
 	guest.mem.ram = guest.mem.low = 512 * MIB;
 	for (unsigned i = 0; i < n; i++) {
 		vcpus[i] = (struct vcpu){.guest = &guest, .index = i};

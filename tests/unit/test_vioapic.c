@@ -171,6 +171,14 @@ static void test_edge_eoi(void **state)
 	assert_true(take(0, 0x71));
 	vlapic_eoi(&vcpus[0]);
 	assert_int_equal(get(0x10 + 18), LEVEL | REMOTE | 0x61);
+	/* Nor when the same vector was level-triggered before: TMR tells by the last request. */
+	vlapic_eoi(&vcpus[0]);
+	assert_int_equal(vlapic_mmio_read(&vcpus[0], APIC_TMR + 0x30), BIT32(0x61 - 0x60));
+	assert_true(take(0, 0x61));
+	line(9, false);
+	vlapic_eoi(&vcpus[0]);
+	vlapic_accept(vcpus[0].lapic, 0x61, false);
+	assert_int_equal(vlapic_mmio_read(&vcpus[0], APIC_TMR + 0x30), 0);
 }
 
 static void test_broadcast(void **state)

@@ -108,7 +108,8 @@ static void test_set(void **state)
 				       {8, 0x02}, {9, 0x24}, {0x32, 0x20}};
 
 	(void)state;
-	set(0x0b, 0x80 | H24);
+	set(0x0b, 0x80 | H24 | UPDATE);
+	assert_int_equal(get(0x0b), 0x80 | H24); /* no updates, no interrupt of them */
 	pass(5 * HZ);
 	assert_int_equal(get(0x00), 0x40);
 	for (unsigned i = 0; i < ARRAY_SIZE(values); i++)
@@ -236,6 +237,7 @@ static void test_memory(void **state)
 	assert_int_equal(get(0x30) | get(0x31) << 8, 0xffff);
 	assert_int_equal(get(0x34) | get(0x35) << 8, (512 - 16) * 16);
 	assert_int_equal(get(0x5b), 0);
+	assert_int_equal(get(0x5f), 3); /* CPUs but one */
 	assert_int_equal(get(0x0f), 0);
 	set(0x0f, 0x0a);
 	set(0x40, 0x55);
@@ -257,7 +259,7 @@ int main(void)
 		TEST_ONE(test_periodic_interrupt),
 		TEST_ONE(test_alarm),
 		TEST_ONE(test_polled_alarm),
-		TEST_ONE(test_memory),
+		TEST_FOUR(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
