@@ -177,6 +177,9 @@ static void byte_registers(void **state)
 	assert_int_equal(decode("\x40\x88\x27", 3, 64), INSN_OK);
 	assert_int_equal(insn.reg, SP);
 	assert_false(insn.reg_high);
+	assert_int_equal(decode("\x40\x66\x88\x27", 4, 64), INSN_OK); /* a REX that does not count */
+	assert_int_equal(insn.reg, AX);
+	assert_true(insn.reg_high);
 	assert_int_equal(decode("\x44\x88\x3f", 3, 64), INSN_OK);
 	assert_int_equal(insn.reg, R15);
 	assert_int_equal(decode("\x8a\x3f", 2, 32), INSN_OK);
