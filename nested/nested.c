@@ -99,11 +99,31 @@ static enum exit_action nested_exit(struct vcpu *v, u32 reason)
 
 /* --- capabilities --- */
 
+/* SDM "VMX Capability Reporting Facility": the later MSRs exist when another says so. */
+static bool msr_exists(const struct vmx_caps *c, u32 msr)
+{
+	u32 sec = caps_may1(c->proc) & PROC_SECONDARY ? caps_may1(c->sec) : 0;
+
+	switch (msr) {
+	case MSR_VMX_SEC_CTLS:
+		return caps_may1(c->proc) & PROC_SECONDARY;
+	case MSR_VMX_EPT_VPID_CAP:
+		return sec & (SEC_EPT | SEC_VPID);
+	case MSR_VMX_TRUE_PIN_CTLS ... MSR_VMX_TRUE_ENTRY_CTLS:
+		return c->basic & VMX_BASIC_TRUE;
+	case MSR_VMX_VMFUNC:
+		return sec & SEC_VMFUNC;
+	default:
+		return true;
+	}
+}
+
 bool nested_msr_read(struct vcpu *v, u32 msr, u64 *value)
 {
-	const u64 *slot = caps_slot(&v->nested->caps, msr);
+	struct vmx_caps *c = &v->nested->caps;
+	const u64 *slot = caps_slot(c, msr);
 
-	if (!slot)
+	if (!slot || !msr_exists(c, msr))
 		return false;
 	*value = *slot;
 	return true;
