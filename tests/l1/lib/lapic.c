@@ -5,9 +5,14 @@
 
 #define MMIO 0xfee00000u
 
+/* CPUID is asked once: it would exit when an L2 comes here. */
 bool lapic_is_x2apic(void)
 {
-	return cpu_has_x2apic() && (rdmsr(MSR_APIC_BASE) & APIC_BASE_X2APIC);
+	static u8 known; /* 1 no, 2 yes */
+
+	if (!known)
+		known = cpu_has_x2apic() ? 2 : 1;
+	return known == 2 && (rdmsr(MSR_APIC_BASE) & APIC_BASE_X2APIC);
 }
 
 u32 lapic_read(u32 reg)

@@ -192,3 +192,8 @@ u32 try_write64(u64 addr, u64 value)
 	asm volatile(TRY("mov %0, (%1)") : : "r"(value), "r"(addr) : "memory");
 	return trap_last();
 }
+
+const void *trap_stub(u32 vector)
+{
+	return trap_stubs + vector * 16;
+}

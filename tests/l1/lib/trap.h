@@ -41,6 +41,9 @@ enum vector {
 #define FIXUP(from, to) ".pushsection .fixups,\"a\"\n\t.quad " from ", " to "\n\t.popsection\n\t"
 #define TRY(insn)       "771:\n\t" insn "\n772:\n\t" FIXUP("771b", "772b")
 
+/* The first instruction of the stub that the IDT names for a vector. */
+const void *trap_stub(u32 vector);
+
 typedef void trap_fn(struct regs *r);
 
 void trap_init(void);

@@ -8,6 +8,7 @@
 #include "report.h"
 
 static u64 vmxon_region[MAX_CPUS];
+static u32 vmx_life[MAX_CPUS]; /* 1 + the CPU's number of starts while it is in VMX operation, else 0 */
 
 /* ZF and CF are only looked at when the instruction did not fault; VMfail's number comes from the VMCS. */
 static u32 outcome(bool carry, bool zero)
@@ -35,7 +36,11 @@ static u32 outcome(bool carry, bool zero)
 
 u32 vmxon(u64 region)
 {
-	return VMX_ASM("vmxon %2", "m"(region));
+	u32 result = VMX_ASM("vmxon %2", "m"(region));
+
+	if (result == VM_OK)
+		vmx_life[cpu_index()] = 1 + this_cpu()->starts;
+	return result;
 }
 
 u32 vmxoff(void)
@@ -44,7 +49,11 @@ u32 vmxoff(void)
 
 	trap_forget();
 	asm volatile(TRY("vmxoff") : "=@ccc"(carry), "=@ccz"(zero) : : "memory");
-	return trap_last() ? trap_last() : carry ? VMFAIL_INVALID : zero ? VMFAIL_VALID(0) : VM_OK;
+	if (trap_last())
+		return trap_last();
+	if (!carry && !zero)
+		vmx_life[cpu_index()] = 0;
+	return carry ? VMFAIL_INVALID : zero ? VMFAIL_VALID(0) : VM_OK;
 }
 
 u32 vmclear(u64 vmcs)
@@ -212,9 +221,8 @@ u64 vmx_region(void)
 
 bool vmx_start(void)
 {
-	u32 result;
-
+	if (vmx_life[cpu_index()] == 1 + this_cpu()->starts)
+		return true;
 	vmx_enable();
-	result = vmxon(vmx_region());
-	return result == VM_OK || result == VMFAIL_VALID(15);
+	return vmxon(vmx_region()) == VM_OK;
 }

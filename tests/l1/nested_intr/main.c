@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * External interrupts and L2: exiting with and without acknowledge, delivery straight into L2, interrupt
+ * windows, HLT, and interrupts that are pending at entry. Each interrupt must be seen exactly once. SDM
+ * "External Interrupts".
+ */
+#include "l1.h"
+#include "l2.h"
+
+const char test_title[] = "nested: interrupts";
+
+#define VECTOR 0x55
+
+static volatile u32 hits, hits_in_l2;
+static volatile bool in_l2;
+
+static void on_interrupt(struct regs *r)
+{
+	(void)r;
+	hits++;
+	hits_in_l2 += in_l2;
+	lapic_eoi();
+}
+
+static void self_ipi(void)
+{
+	lapic_ipi(0, ICR_SELF | ICR_ASSERT | VECTOR);
+}
+
+/* The STI is what makes Bochs look at a pending interrupt again after an entry with IF = 0 (Q1). */
+static void l2_open(void)
+{
+	asm volatile("sti; nop; nop; cli");
+}
+
+static void l2_raise(void)
+{
+	in_l2 = true;
+	asm volatile("sti");
+	self_ipi();
+	for (u32 i = 0; i < 1000 && !hits; i++)
+		cpu_pause();
+	asm volatile("cli");
+	in_l2 = false;
+}
+
+static void l2_sleep(void)
+{
+	asm volatile("sti; hlt; cli");
+	l2_call(hits);
+}
+
+static void exit_without_ack(void)
+{
+	struct vm_result r;
+
+	hits = 0;
+	l2_prepare(l2_raise);
+	vmcs_set_bits(VMCS_PIN_CTL, PIN_EXT_INT);
+	r = l2_launch();
+	in_l2 = false;
+	expect_exit("no-ack-exit", r, EXIT_EXT_INT);
+	expect_eq("no-ack-info-invalid", r.intr_info & INTR_VALID, 0);
+	expect_true("no-ack-still-in-irr", lapic_bit(APIC_IRR, VECTOR));
+	expect_eq("no-ack-not-taken", hits, 0);
+	sti_nop_cli();
+	expect_eq("no-ack-taken-by-l1", hits, 1);
+	sti_nop_cli();
+	expect_eq("no-ack-once", hits, 1);
+	r = l2_run();
+	expect_done("no-ack-l2-goes-on", r);
+}
+
+static void exit_with_ack(void)
+{
+	struct vm_result r;
+
+	hits = 0;
+	l2_prepare(l2_raise);
+	vmcs_set_bits(VMCS_PIN_CTL, PIN_EXT_INT);
+	vmcs_set_bits(VMCS_EXIT_CTL, EXIT_ACK_INT);
+	r = l2_launch();
+	in_l2 = false;
+	expect_exit("ack-exit", r, EXIT_EXT_INT);
+	expect_eq("ack-info", r.intr_info, INTR_VALID | INTR_EXTERNAL | VECTOR);
+	expect_true("ack-in-service", lapic_bit(APIC_ISR, VECTOR));
+	expect_eq("ack-not-pending", lapic_bit(APIC_IRR, VECTOR), 0);
+	sti_nop_cli();
+	expect_eq("ack-not-delivered-again", hits, 0);
+	lapic_eoi();
+	expect_eq("ack-eoi", lapic_bit(APIC_ISR, VECTOR), 0);
+	hits = 1;
+	r = l2_run();
+	expect_done("ack-l2-goes-on", r);
+}
+
+static void straight_into_l2(void)
+{
+	struct vm_result r;
+
+	hits = hits_in_l2 = 0;
+	l2_prepare(l2_raise);
+	r = l2_launch();
+	expect_done("direct-no-exit", r);
+	expect_eq("direct-once", hits, 1);
+	expect_eq("direct-in-l2", hits_in_l2, 1);
+}
+
+/* Pending in L1 with IF = 0 when L2 is entered (Linux f27a85c4988d). */
+static void pending_at_entry(void)
+{
+	struct vm_result r;
+
+	hits = 0;
+	l2_prepare(l2_open);
+	vmcs_set_bits(VMCS_PIN_CTL, PIN_EXT_INT);
+	vmwrite(VMCS_GUEST_RFLAGS, 2 | RFLAGS_IF);
+	self_ipi();
+	r = l2_launch();
+	expect_exit("pending-exits-at-once", r, EXIT_EXT_INT);
+	sti_nop_cli();
+	expect_eq("pending-once", hits, 1);
+	r = l2_run();
+	expect_done("pending-l2-goes-on", r);
+
+	/* With IF = 0 in L2 it exits all the same: external-interrupt exiting does not look at IF. */
+	hits = 0;
+	l2_prepare(l2_open);
+	vmcs_set_bits(VMCS_PIN_CTL, PIN_EXT_INT);
+	self_ipi();
+	r = l2_launch();
+	expect_exit("pending-if-0", r, EXIT_EXT_INT);
+	sti_nop_cli();
+	expect_eq("pending-if-0-once", hits, 1);
+}
+
+static void window(void)
+{
+	struct vm_result r;
+
+	l2_prepare(l2_open);
+	vmcs_set_bits(VMCS_PROC_CTL, PROC_INTR_WINDOW);
+	r = l2_launch();
+	expect_exit("window-opens-after-sti", r, EXIT_INTR_WINDOW);
+	expect_eq("window-if", vmread(VMCS_GUEST_RFLAGS) & RFLAGS_IF, RFLAGS_IF);
+	expect_eq("window-no-blocking", vmread(VMCS_GUEST_INTERRUPTIBILITY) & 3, 0);
+	vmcs_clear_bits(VMCS_PROC_CTL, PROC_INTR_WINDOW);
+	r = l2_run();
+	expect_done("window-closed", r);
+
+	l2_prepare(l2_open);
+	vmcs_set_bits(VMCS_PROC_CTL, PROC_INTR_WINDOW);
+	vmwrite(VMCS_GUEST_RFLAGS, 2 | RFLAGS_IF);
+	r = l2_launch();
+	expect_exit("window-open-at-entry", r, EXIT_INTR_WINDOW);
+	expect_eq("window-before-first-instruction", l2_regs()->rdi, addr_of((void *)(uintptr_t)l2_open));
+}
+
+static void halt(void)
+{
+	struct vm_result r;
+
+	l2_prepare(l2_sleep);
+	r = l2_launch();
+	expect_exit("hlt-exits", r, EXIT_HLT);
+	expect_eq("hlt-length", r.insn_len, 1);
+	expect_eq("hlt-activity-active", vmread(VMCS_GUEST_ACTIVITY_STATE), 0);
+
+	/* Without HLT exiting L2 sleeps until an interrupt: here a timer, straight into L2. */
+	hits = 0;
+	l2_prepare(l2_sleep);
+	vmcs_clear_bits(VMCS_PROC_CTL, PROC_HLT);
+	lapic_write(APIC_TIMER_DIVIDE, 0xb);
+	lapic_write(APIC_LVT_TIMER, VECTOR);
+	lapic_write(APIC_TIMER_INITIAL, 200000);
+	r = l2_launch();
+	expect_true("hlt-woken-in-l2", l2_called(&r, 1));
+
+	/* And with external-interrupt exiting: L1 gets it, L2's state says halted or already awake at the
+	 * same RIP. */
+	hits = 0;
+	l2_prepare(l2_sleep);
+	vmcs_clear_bits(VMCS_PROC_CTL, PROC_HLT);
+	vmcs_set_bits(VMCS_PIN_CTL, PIN_EXT_INT);
+	lapic_write(APIC_TIMER_INITIAL, 200000);
+	r = l2_launch();
+	expect_exit("hlt-timer-exits", r, EXIT_EXT_INT);
+	sti_nop_cli();
+	expect_eq("hlt-timer-once", hits, 1);
+	vmwrite(VMCS_GUEST_ACTIVITY_STATE, 0);
+	r = l2_run();
+	expect_true("hlt-resumed-behind", l2_called(&r, 1));
+	lapic_write(APIC_LVT_TIMER, LVT_MASKED);
+}
+
+/* Many rounds of timer against entries: what was raised is what was seen. */
+static void sum_of_deliveries(void)
+{
+	u32 exits = 0, lost = 0;
+
+	l2_prepare(l2_raise);
+	vmcs_set_bits(VMCS_PIN_CTL, PIN_EXT_INT);
+	for (u32 i = 0; i < 200; i++) {
+		struct vm_result r;
+
+		hits = 0;
+		l2_set_entry(l2_raise);
+		r = l2_run();
+		exits += r.reason == EXIT_EXT_INT;
+		sti_nop_cli();
+		lost += hits != 1;
+	}
+	expect_eq("rounds-all-exit", exits, 200);
+	expect_eq("rounds-none-lost", lost, 0);
+}
+
+void test_main(void)
+{
+	if (!vmx_available())
+		return;
+	lapic_enable();
+	trap_handle(VECTOR, on_interrupt);
+	exit_without_ack();
+	exit_with_ack();
+	straight_into_l2();
+	pending_at_entry();
+	window();
+	halt();
+	sum_of_deliveries();
+}
