@@ -148,7 +148,7 @@ static bool write_misc_enable(struct vcpu *v, u32 msr, u64 value)
 static bool read_ucode(struct vcpu *v, u32 msr, u64 *value)
 {
 	(void)v, (void)msr;
-	*value = 1ull << 32;
+	*value = 0xffffffffull << 32;
 	return true;
 }
 
