@@ -157,14 +157,18 @@ static bool give_up(struct sept *s, struct sept_root *r)
 static struct sept_root *idle_root(struct sept *s, bool in_use)
 {
 	struct sept_root *best = NULL;
+	u64 best_used = 0;
 
 	for (unsigned i = 0; i < SEPT_ROOTS; i++) {
 		struct sept_root *r = s->root[i];
+		u64 used = r ? __atomic_load_n(&r->used, __ATOMIC_RELAXED) : 0;
 
 		if (!r || (in_use && !r->key) || !nobody_inside(s, r))
 			continue;
-		if (!best || r->used < best->used)
+		if (!best || used < best_used) {
 			best = r;
+			best_used = used;
+		}
 	}
 	return best;
 }
@@ -278,13 +282,24 @@ static void know_vcpu(struct sept *s, unsigned vcpu)
 	}
 }
 
+/* Time goes on with each entry without a hint. A lost update only makes a worse choice of victim. */
+static void mark_used(struct sept *s, struct sept_root *r, u64 step)
+{
+	u64 now = __atomic_load_n(&s->clock, __ATOMIC_RELAXED) + step;
+
+	if (step)
+		__atomic_store_n(&s->clock, now, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&r->used, __ATOMIC_RELAXED) != now)
+		__atomic_store_n(&r->used, now, __ATOMIC_RELAXED);
+}
+
 struct sept_root *sept_enter(struct sept *s, struct sept_root *hint, u64 eptp12, unsigned vcpu, bool *flush)
 {
 	u64 key = KEY(eptp12);
 	struct sept_root *r;
 
 	if (hint && try_enter(hint, key, vcpu, flush)) {
-		__atomic_store_n(&hint->used, __atomic_load_n(&s->clock, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+		mark_used(s, hint, 0);
 		return hint;
 	}
 	spin_lock(&s->lock);
@@ -294,7 +309,7 @@ struct sept_root *sept_enter(struct sept *s, struct sept_root *hint, u64 eptp12,
 	if (r) {
 		know_vcpu(s, vcpu);
 		try_enter(r, key, vcpu, flush); /* the key is stable under the lock */
-		r->used = ++s->clock;
+		mark_used(s, r, 1);
 	}
 	spin_unlock(&s->lock);
 	return r;
