@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decoder for the integer instructions that programs use on device memory: what the instruction is, its operands and its length, from nothing but
- * bytes. Instructions without a memory operand, and those that L0 does not carry out (SSE, x87, far transfers), are INSN_UNKNOWN. Pure.
+ * Decoder for the integer instructions that programs use on device memory: what the instruction is, its
+ * operands and its length, from nothing but bytes. Instructions without a memory operand, and those that L0
+ * does not carry out (SSE, x87, far transfers), are INSN_UNKNOWN. Pure.
  */
 #ifndef NIDUS_HV_INSN_DECODE_H
 #define NIDUS_HV_INSN_DECODE_H
@@ -53,26 +54,26 @@ enum insn_form {
 /* Numbers as in instruction encodings. */
 enum insn_seg { SEG_ES, SEG_CS, SEG_SS, SEG_DS, SEG_FS, SEG_GS };
 
-#define INSN_NO_REG	0xff
-#define INSN_BASE_RIP	0xfe
-#define INSN_REPE	0xf3
-#define INSN_REPNE	0xf2
+#define INSN_NO_REG   0xff
+#define INSN_BASE_RIP 0xfe
+#define INSN_REPE     0xf3
+#define INSN_REPNE    0xf2
 
 struct insn {
 	enum insn_op op;
 	enum insn_form form;
 	u8 length;
-	u8 mem_size;  /* bytes of the memory operand: 1, 2, 4, 8 */
-	u8 reg_size;  /* bytes of the register operand */
-	u8 addr_size; /* 2, 4, 8 */
-	u8 reg;	      /* register operand, 0-15 */
+	u8 mem_size;   /* bytes of the memory operand: 1, 2, 4, 8 */
+	u8 reg_size;   /* bytes of the register operand */
+	u8 addr_size;  /* 2, 4, 8 */
+	u8 reg;        /* register operand, 0-15 */
 	bool reg_high; /* it is AH, CH, DH or BH: byte 1 of register `reg` */
-	u64 imm;      /* sign-extended */
+	u64 imm;       /* sign-extended */
 	enum insn_seg seg;
 	u8 base, index; /* register, INSN_NO_REG, or INSN_BASE_RIP: the next instruction's address */
-	u8 scale;	/* 1, 2, 4, 8 */
-	u64 disp;	/* sign-extended */
-	u8 rep;		/* INSN_REPE, INSN_REPNE or 0 */
+	u8 scale;       /* 1, 2, 4, 8 */
+	u64 disp;       /* sign-extended */
+	u8 rep;         /* INSN_REPE, INSN_REPNE or 0 */
 	bool lock;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the loaders of hv/load_*.c share: placing things in a guest's low memory without overlaps, flat segments, and a
- * bounded view of an image. Private to them.
+ * What the loaders of hv/load_*.c share: placing things in a guest's low memory without overlaps, flat
+ * segments, and a bounded view of an image. Private to them.
  */
 #ifndef NIDUS_HV_LOAD_H
 #define NIDUS_HV_LOAD_H
@@ -21,7 +21,8 @@ struct load_map {
 
 /* Nothing taken but what is no free RAM below 4 GiB: [EBDA, 1 MiB). */
 void load_map_init(struct load_map *l, struct guest *g);
-/* Take [start, start + size). False: not all of it is RAM below 4 GiB, or some is taken. Size 0 takes nothing. */
+/* Take [start, start + size). False: not all of it is RAM below 4 GiB, or some is taken. Size 0 takes
+ * nothing. */
 bool load_claim(struct load_map *l, u64 start, u64 size);
 /* Take the lowest / highest free place inside [min, max), start aligned (a power of two). False: none. */
 bool load_place_low(struct load_map *l, u64 min, u64 max, u64 size, u64 align, u64 *start);
@@ -53,7 +54,8 @@ u64 image_u64(const struct image *i, u64 offset);
 /* Copy image bytes to guest memory; clear guest memory. False: not the guest's RAM. */
 bool load_copy(const struct load_map *l, u64 gpa, const void *from, u64 size);
 
-/* Flat segments as struct entry_state wants them. `bits` 32 or 64: of the code segment. Takes 32 bytes at gpa. */
+/* Flat segments as struct entry_state wants them. `bits` 32 or 64: of the code segment. Takes 32 bytes at
+ * gpa. */
 #define LOAD_GDT_SIZE 32
 bool load_gdt(const struct load_map *l, u64 gpa, unsigned bits, struct entry_state *out);
 
@@ -84,13 +86,16 @@ bool load_elf(struct load_map *l, const struct image *i, struct load_result *out
 
 /* --- hv/load_mb.c: what both multiboot versions share --- */
 
-/* An image given by addresses in its multiboot header: [offset, offset + load_size) of the file goes to load, bss behind. */
+/* An image given by addresses in its multiboot header: [offset, offset + load_size) of the file goes to load,
+ * bss behind. */
 struct flat_image {
 	u64 offset, load, load_size, bss_size, entry;
 };
-/* The address fields of a header that stands at `header_offset` in the file. False: they contradict each other or the file. */
+/* The address fields of a header that stands at `header_offset` in the file. False: they contradict each
+ * other or the file. */
 bool flat_from_header(const struct image *i, u64 header_offset, const u32 addr[5], struct flat_image *out);
-bool load_flat(struct load_map *l, const struct image *i, const struct flat_image *f, char *err, size_t err_size);
+bool load_flat(struct load_map *l, const struct image *i, const struct flat_image *f, char *err,
+	       size_t err_size);
 
 struct placed_module {
 	u64 start, size;
@@ -121,7 +126,8 @@ u32 mb_mem_lower(const struct guest *g);
 u32 mb_mem_upper(const struct guest *g);
 /* multiboot type of a range: the e820 number. */
 u32 mb_mem_type(enum mem_type t);
-/* The map an L1 is shown, in memory of its own (struct memmap is too large for the stack). NULL: no memory. */
+/* The map an L1 is shown, in memory of its own (struct memmap is too large for the stack). NULL: no memory.
+ */
 struct memmap *mb_memmap(const struct guest *g);
 void mb_memmap_free(struct memmap *m);
 

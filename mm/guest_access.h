@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The window in which L0 may touch guest RAM (user pages under SMAP). Only mm/guest_copy and fast paths built on it use this; keep windows
- * short, and call nothing in them that is not a plain copy.
+ * The window in which L0 may touch guest RAM (user pages under SMAP). Only mm/guest_copy and fast paths built
+ * on it use this; keep windows short, and call nothing in them that is not a plain copy.
  */
 #ifndef NIDUS_MM_GUEST_ACCESS_H
 #define NIDUS_MM_GUEST_ACCESS_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CPU's page walk in software, over any memory: L1's (mm/guest_copy) or an L2's (nested/ gives a source that goes through EPT12). Pure.
+ * The CPU's page walk in software, over any memory: L1's (mm/guest_copy) or an L2's (nested/ gives a source
+ * that goes through EPT12). Pure.
  */
 #ifndef NIDUS_MM_GUEST_WALK_H
 #define NIDUS_MM_GUEST_WALK_H
@@ -8,7 +9,8 @@
 #include "mm/guest_copy.h"
 
 struct walk_source {
-	/* One aligned paging entry of `size` bytes (4 or 8), atomically. False: give the walk up (the source knows why, e.g. an EPT violation). */
+	/* One aligned paging entry of `size` bytes (4 or 8), atomically. False: give the walk up (the source
+	 * knows why, e.g. an EPT violation). */
 	bool (*read)(void *ctx, u64 gpa, unsigned size, u64 *out);
 	/* Change it if it still holds `old`. False: it does not. */
 	bool (*cmpxchg)(void *ctx, u64 gpa, unsigned size, u64 old, u64 new);
@@ -18,8 +20,8 @@ struct walk_source {
 enum walk_result { WALK_OK, WALK_FAULT, WALK_GIVEN_UP };
 
 /* WALK_OK: *out is the physical address. WALK_FAULT: *fault is the #PF. SDM "Paging". */
-enum walk_result paging_walk(const struct walk_source *s, const struct paging *p, u64 linear, enum access a, u64 *out,
-			     struct page_fault *fault);
+enum walk_result paging_walk(const struct walk_source *s, const struct paging *p, u64 linear, enum access a,
+			     u64 *out, struct page_fault *fault);
 
 /* A linear address as wide as the mode makes it. */
 static inline u64 paging_linear(const struct paging *p, u64 linear)

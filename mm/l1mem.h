@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What physical memory an L1 guest owns: gpa -> hpa, fixed while the guest runs. RAM lies below the 3 GiB hole and, when there is more, from 4 GiB on.
- * Everything else is devices or nothing.
+ * What physical memory an L1 guest owns: gpa -> hpa, fixed while the guest runs. RAM lies below the 3 GiB
+ * hole and, when there is more, from 4 GiB on. Everything else is devices or nothing.
  */
 #ifndef NIDUS_MM_L1MEM_H
 #define NIDUS_MM_L1MEM_H
@@ -11,8 +11,8 @@
 #include "mm/memmap.h"
 
 #define L1MEM_CHUNKS_MAX 512
-#define L1MEM_LOW_MAX	 (3 * GIB) /* RAM below 4 GiB ends here at most */
-#define L1MEM_HIGH	 (4 * GIB)
+#define L1MEM_LOW_MAX    (3 * GIB) /* RAM below 4 GiB ends here at most */
+#define L1MEM_HIGH       (4 * GIB)
 
 struct l1mem_chunk {
 	u64 gpa, hpa, size; /* 2 MiB multiples */
@@ -26,7 +26,8 @@ struct l1mem {
 	u64 high; /* bytes of RAM from 4 GiB on */
 };
 
-/* Take `bytes` of RAM (rounded up to 2 MiB) from the page allocator for guest `id`, in the largest chunks to be had, zeroed, made user pages. False: not enough memory, nothing kept. */
+/* Take `bytes` of RAM (rounded up to 2 MiB) from the page allocator for guest `id`, in the largest chunks to
+ * be had, zeroed, made user pages. False: not enough memory, nothing kept. */
 bool l1mem_create(struct l1mem *m, u64 bytes, u16 id);
 void l1mem_destroy(struct l1mem *m);
 /* *hpa and how many bytes from there on are contiguous (*run may be NULL). False: not RAM of this guest. */
@@ -37,9 +38,9 @@ bool l1mem_map(const struct l1mem *m, struct ept *ept01);
 void l1mem_memmap(const struct l1mem *m, struct memmap *out);
 
 /* Where the platform's tables stand in guest-physical memory. */
-#define L1_EBDA	     0x9fc00u
-#define L1_ACPI_RSDP 0xf5000u  /* found by the BIOS-area scan */
-#define L1_ACPI_BASE 0xe0000u  /* tables in [0xe0000, 0xf5000), type MEM_RESERVED in the map */
+#define L1_EBDA      0x9fc00u
+#define L1_ACPI_RSDP 0xf5000u /* found by the BIOS-area scan */
+#define L1_ACPI_BASE 0xe0000u /* tables in [0xe0000, 0xf5000), type MEM_RESERVED in the map */
 #define L1_LAPIC     0xfee00000u
 #define L1_IOAPIC    0xfec00000u
 
