@@ -111,7 +111,7 @@ struct info_writer {
 	u64 start, at, end;
 	bool ok;
 };
-/* Place `size` bytes of information and a GDT below the EBDA, else wherever there is room. */
+/* Place `size` bytes of information and a GDT below 640 KiB, else wherever there is room. */
 bool info_begin(struct info_writer *w, struct load_map *l, u64 size, char *err, size_t err_size);
 void info_bytes(struct info_writer *w, const void *p, u64 n);
 void info_u32(struct info_writer *w, u32 v);

@@ -6,7 +6,11 @@
 #include "mm/guest_copy.h"
 #include "mm/palloc.h"
 
-#define INFO_MIN 0x1000ull /* page 0 is left to the real-mode world */
+/*
+ * Below 64 KiB kernels like to start their other CPUs, and Xen moves the information to just below the EBDA
+ * while it still reads it: stay away from both ends.
+ */
+#define INFO_MIN 0x10000ull
 
 bool flat_from_header(const struct image *i, u64 header_offset, const u32 addr[5], struct flat_image *out)
 {
@@ -69,7 +73,7 @@ bool info_begin(struct info_writer *w, struct load_map *l, u64 size, char *err, 
 {
 	size = ALIGN_UP(size, PAGE_SIZE);
 	*w = (struct info_writer){.l = l, .ok = true};
-	if (!load_place_high(l, INFO_MIN, L1_EBDA, size, PAGE_SIZE, &w->start) &&
+	if (!load_place_low(l, INFO_MIN, L1_EBDA, size, PAGE_SIZE, &w->start) &&
 	    !load_place_low(l, load_end(l), L1MEM_HIGH, size, PAGE_SIZE, &w->start))
 		return load_fail(err, err_size, "mem=%luM: no room for the boot information",
 				 in_mib(l->mem->ram));

@@ -40,6 +40,7 @@ static void multiboot1_information(void **state)
 	give_modules();
 	expect_loaded(load_multiboot1, 0x100010, 0x2badb002);
 	i = entry.rbx;
+	assert_in_range(i, 0x10000, 0x8ffff); /* away from AP trampolines and from where Xen copies it to */
 	assert_int_equal(peek(i, 4), 0x24d);
 	assert_int_equal(peek(i + 4, 4), 639);
 	assert_int_equal(peek(i + 8, 4), 15 * 1024);
