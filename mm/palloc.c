@@ -204,9 +204,9 @@ void pfree(hpa_t a, unsigned order)
 	u64 n = a.v >> PAGE_SHIFT;
 
 	BUG_ON(order > PALLOC_ORDER_MAX || n + (1ull << order) > nr_pages || (n & MASK(order)));
-	spin_lock(&lock);
-	for (u64 i = n; i < n + (1ull << order); i++)
+	for (u64 i = n; i < n + (1ull << order); i++) /* the caller's pages: nobody else changes them */
 		BUG_ON(pages[i].owner == PAGE_FREE || pages[i].owner == PAGE_ABSENT);
+	spin_lock(&lock);
 	set_owner((u32)n, order, PAGE_FREE);
 	give((u32)n, order);
 	spin_unlock(&lock);
