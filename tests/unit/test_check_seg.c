@@ -41,6 +41,7 @@ static void vm86(void **state)
 	BAD("S6", VM86; v->guest_ss_ar = 0x93);
 	BAD("S6", VM86; v->guest_fs_ar = AR_UNUSABLE);
 	BAD("S20", VM86; v->guest_tr_ar = 0x89);
+	BAD("P4", VM86; v->guest_cr0 = CR0_NE);
 }
 
 static void selectors_and_bases(void **state)
@@ -49,7 +50,8 @@ static void selectors_and_bases(void **state)
 	BAD("S1", v->guest_tr_sel |= 4);
 	BAD("S1", v->guest_ldtr_ar = 0x82; v->guest_ldtr_sel = 4);
 	GOOD("S1 unusable", v->guest_ldtr_sel = 4);
-	BAD("S2", RESTRICTED; v->guest_ss_sel = 0x1b);
+	BAD("S2", RESTRICTED; v->guest_ss_sel = 0x1b; v->guest_ss_ar = 0xc0f3; v->guest_cs_ar = 0xa09f);
+	GOOD("S2", v->guest_ss_sel = 0x1b; v->guest_ss_ar = 0xc0f3; v->guest_cs_ar = 0xa09f);
 	BAD("S4", v->guest_tr_base = NOT_CAN);
 	BAD("S4", v->guest_fs_base = NOT_CAN);
 	BAD("S4", v->guest_gs_base = NOT_CAN);
