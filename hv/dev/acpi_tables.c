@@ -213,7 +213,7 @@ static u32 put_fadt(struct writer *w, u32 facs, u32 dsdt)
 	put_port(w, 8, 1, 0xcf9);
 	put8(w, 0x06);
 	put_zeros(w, 3); /* ARM flags, minor version */
-	put64(w, facs);
+	put64(w, 0);     /* the FACS is named by its 32-bit field */
 	put64(w, dsdt);
 	put_port(w, 32, 2, PM_BASE);
 	put_no_port(w);
@@ -312,17 +312,28 @@ static bool write_bios_data(struct guest *g)
 	       guest_write(&g->mem, GPA(0x413), &base, 2) && guest_write(&g->mem, GPA(L1_EBDA), &ebda_kib, 2);
 }
 
-/* Boot CPU, or a guest's restart with all its vCPUs stopped: one guest at a time. */
-bool machine_write_tables(struct guest *g)
+static bool write_tables(struct guest *g, u8 *buffer, size_t size)
 {
-	static u8 tables[16384];
-	struct writer w = {.data = tables, .max = MIN(sizeof(tables), TABLES_MAX)};
+	struct writer w = {.data = buffer, .max = MIN(size, TABLES_MAX)};
 	u32 facs = put_facs(&w), dsdt = put_dsdt(&w);
 	u32 fadt = put_fadt(&w, facs, dsdt), madt = put_madt(&w, g);
 	u32 rsdt = put_rsdt(&w, fadt, madt), xsdt = put_xsdt(&w, fadt, madt);
 	u8 rsdp[RSDP_SIZE];
 
 	build_rsdp(rsdp, rsdt, xsdt);
-	return !w.full && guest_write(&g->mem, GPA(L1_ACPI_BASE), tables, w.size) &&
+	return !w.full && guest_write(&g->mem, GPA(L1_ACPI_BASE), buffer, w.size) &&
 	       guest_write(&g->mem, GPA(L1_ACPI_RSDP), rsdp, sizeof(rsdp)) && write_bios_data(g);
+}
+
+/* Too big for the stack. Two guests may restart at the same time on two CPUs. */
+bool machine_write_tables(struct guest *g)
+{
+	static u8 buffer[16384];
+	static struct spinlock lock;
+	bool ok;
+
+	spin_lock(&lock);
+	ok = write_tables(g, buffer, sizeof(buffer));
+	spin_unlock(&lock);
+	return ok;
 }

@@ -299,6 +299,15 @@ void vpci_reset(struct machine *m);
 u32 vpci_in(struct machine *m, u16 port, unsigned size);
 void vpci_out(struct machine *m, u16 port, unsigned size, u32 value);
 
+/* --- test device: vtestdev.c --- */
+
+#define TESTDEV_LINES 0x2000u /* a port for each interrupt line */
+
+/* Before the other devices' resets: lowers every line. */
+void vtestdev_reset(struct machine *m);
+u32 vtestdev_in(struct machine *m, u16 port, unsigned size);
+void vtestdev_out(struct machine *m, u16 port, unsigned size, u32 value);
+
 /* --- ports: ports.c --- */
 
 void ports_init(void);
@@ -323,7 +332,8 @@ struct machine {
 	struct vreset reset;
 	struct vfwcfg fwcfg;
 	struct vpci pci;
-	u32 rotor; /* lowest-priority delivery: where the search starts; atomic */
+	u32 testdev; /* its register */
+	u32 rotor;   /* lowest-priority delivery: where the search starts; atomic */
 	enum outcome outcome;
 	u32 exit_code;
 };

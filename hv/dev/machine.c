@@ -35,6 +35,7 @@ void machine_reset(struct machine *m)
 	spin_lock(&m->lock);
 	vpic_reset(m); /* all is masked: the devices' lines reach nobody */
 	vioapic_reset(m);
+	vtestdev_reset(m);
 	vpit_reset(m);
 	vrtc_reset(m);
 	vuart_reset(m);

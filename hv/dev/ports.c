@@ -55,6 +55,7 @@ static const struct port_range ranges[] = {
 	{0x0070, 0x0071, 1, vrtc_in, vrtc_out},
 	{0x0092, 0x0092, 1, vreset_in, vreset_out},
 	{0x00a0, 0x00a1, 1, vpic_in, vpic_out},
+	{0x00e0, 0x00e3, 4, vtestdev_in, vtestdev_out},
 	{0x00e9, 0x00e9, 1, debug_in, debug_out},
 	{0x00f4, 0x00f4, 4, vreset_in, vreset_out},
 	{0x03f8, 0x03ff, 1, vuart_in, vuart_out},
@@ -65,6 +66,7 @@ static const struct port_range ranges[] = {
 	{0x0cf8, 0x0cf8, 4, vpci_in, vpci_out},
 	{0x0cf9, 0x0cf9, 1, vreset_in, vreset_out},
 	{0x0cfc, 0x0cff, 4, vpci_in, vpci_out},
+	{0x2000, 0x2017, 4, vtestdev_in, vtestdev_out},
 	{0x8900, 0x8900, 1, vreset_in, vreset_out},
 };
 /* clang-format on */

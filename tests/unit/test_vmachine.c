@@ -3,7 +3,7 @@
 /* SOURCES: hv/dev/acpi_tables.c hv/dev/apic_deliver.c hv/dev/calendar.c hv/dev/clock.c hv/dev/machine.c */
 /* SOURCES: hv/dev/ports.c hv/dev/vfwcfg.c hv/dev/vioapic.c hv/dev/vlapic.c hv/dev/vlapic_regs.c */
 /* SOURCES: hv/dev/vlapic_timer.c hv/dev/vpci.c hv/dev/vpic.c hv/dev/vpit.c hv/dev/vpm.c hv/dev/vreset.c */
-/* SOURCES: hv/dev/vrtc.c hv/dev/vuart.c */
+/* SOURCES: hv/dev/vrtc.c hv/dev/vtestdev.c hv/dev/vuart.c */
 #include "fake_platform.h"
 
 static u32 in(u16 port, unsigned size)
@@ -33,7 +33,7 @@ static void test_all_ports(void **state)
 		out((u16)port, 4, 0x5a5a5a5a);
 		assert_null(strchr(guest.reason, '%'));
 	}
-	assert_in_range(present, 20, 64);
+	assert_in_range(present, 20, 72);
 	assert_int_equal(in(0x1234, 4), 0xffffffff);
 	assert_int_equal(in(0xffff, 4), 0xffffffff);
 }
@@ -105,6 +105,23 @@ static void test_debug_port(void **state)
 	assert_int_equal(inb(0xe9), 0xe9);
 	outb(0xe9, '!');
 	assert_string_equal(printed, "!");
+}
+
+/* The test device: a register and the guest's own interrupt lines. */
+static void test_testdev(void **state)
+{
+	(void)state;
+	out(0xe0, 4, 0x12345678);
+	assert_int_equal(in(0xe0, 4), 0x12345678);
+	assert_int_equal(in(0xe2, 2), 0x1234);
+	outb(0xe1, 0xff);
+	assert_int_equal(in(0xe0, 4), 0x1234ff78);
+	outb(0xa1, 0xbf);
+	outb(0x21, 0xfb);
+	out(0x200e, 4, 1);
+	assert_true(machine_pic_pending(guest.machine));
+	outb(0x200e, 0);
+	assert_false(machine_pic_pending(guest.machine));
 }
 
 static void test_pm_timer(void **state)
@@ -271,6 +288,7 @@ static void test_acpi(void **state)
 	assert_int_equal(word(fadt + 109, 2), 0x5);
 	assert_int_equal(word(fadt + 120, 8), 0xcf9); /* reset register's address */
 	assert_int_equal(low_memory[fadt + 128], 6);
+	assert_int_equal(word(fadt + 132, 8), 0); /* one pointer to the FACS is enough */
 	assert_int_equal(word(fadt + 140, 8), word(fadt + 40, 4));
 	assert_int_equal(word(fadt + 152, 8), PM_BASE);
 	assert_int_equal(word(fadt + 176, 8), PM_CONTROL);
@@ -314,9 +332,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST_FOUR(test_all_ports), TEST_FOUR(test_split),      TEST_FOUR(test_endings),
-		TEST_FOUR(test_resets),    TEST_FOUR(test_debug_port), TEST_FOUR(test_pm_timer),
-		TEST_FOUR(test_pm_event),  TEST_FOUR(test_fw_cfg),     TEST_FOUR(test_pci),
-		TEST_FOUR(test_acpi),      TEST_FOUR(test_restart),
+		TEST_FOUR(test_resets),    TEST_FOUR(test_debug_port), TEST_FOUR(test_testdev),
+		TEST_FOUR(test_pm_timer),  TEST_FOUR(test_pm_event),   TEST_FOUR(test_fw_cfg),
+		TEST_FOUR(test_pci),       TEST_FOUR(test_acpi),       TEST_FOUR(test_restart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
