@@ -195,6 +195,23 @@ static struct cpuid leaf_b(const struct vcpu *v, u32 sub)
 	return (struct cpuid){.ecx = sub & 0xff, .edx = v->index};
 }
 
+/* SDM "Compacted Format of an XSAVE Area" for what XCR0 holds now; computed, since an emulator gives the
+ * standard format's size. */
+static u32 compacted_size(u64 components)
+{
+	u32 size = 576; /* legacy region and header */
+
+	for (u32 i = 2; i < 63; i++) {
+		struct cpuid c;
+
+		if (!(components >> i & 1))
+			continue;
+		c = cpuid(0xd, i);
+		size = (c.ecx & 2 ? ALIGN_UP(size, 64u) : size) + c.eax;
+	}
+	return size;
+}
+
 /* Sizes follow XCR0, which is the guest's own in this CPU; components L0 does not offer vanish. */
 static struct cpuid leaf_d(u32 sub)
 {
@@ -208,7 +225,8 @@ static struct cpuid leaf_d(u32 sub)
 		return (struct cpuid){
 			.eax = (u32)offered, .ebx = r.ebx, .ecx = r.ecx, .edx = (u32)(offered >> 32)};
 	if (sub == 1)
-		return (struct cpuid){.eax = xsave1.eax, .ebx = xsave1.eax & 8 ? r.ebx : 0};
+		return (struct cpuid){.eax = xsave1.eax,
+				      .ebx = xsave1.eax & 0xa ? compacted_size(xgetbv0()) : 0};
 	return sub < 64 && offered >> sub & 1 ? r : (struct cpuid){0};
 }
 
