@@ -40,11 +40,11 @@ def boot_modules(nidus_image, boot_kernels, grub_iso, bochs):
 def test_odd_sizes(loader, tmp_path, boot_modules):
     """Modules of a byte, around a page and of several pages."""
     paths = write_files(tmp_path, SIZES)
-    strings = ["first", "", "a b  c".replace("  ", " "), "console=ttyS0,115200", "last"]
+    strings = ["first", "", "a b c", "console=ttyS0,115200", "last"]
     computer = boot_modules(loader, paths, strings)
 
     assert endings(computer) == {"lab": "exit 0"}
-    assert "cmdline [one two]" in [line.replace(" ]", "]") for line in computer.lines]
+    assert "cmdline [lab one two]" in computer.lines  # a loader's first word is the program: the guest's name
     assert report(computer.text) == expected(paths, strings)
 
 
@@ -87,10 +87,10 @@ def test_two_guests(guest, boot_kernels, iso, bochs, tmp_path):
     guests = [guest(name, kernel=boot_kernels / "modcheck.elf", module=f"{path} {name}-module", mem="64M", cmdline=f"for-{name}")
               for name, path in zip(("red", "blue"), paths)]
     computer = bochs(iso(guests), cpus=2)
-    computer.wait_end(90)
+    computer.wait_end(120)
 
     assert endings(computer) == {"red": "exit 0", "blue": "exit 0"}
     for name, path in zip(("red", "blue"), paths):
         own = "\n".join(line[len(name) + 2:] for line in computer.lines if line.startswith(f"{name}: "))
-        assert f"cmdline [for-{name}" in own
+        assert f"cmdline [{name} for-{name}]" in own
         assert report(own) == expected([path], [f"{name}-module"])

@@ -53,6 +53,6 @@ def test_reset_restarts_the_guest(good, guest, boot_kernels, iso, bochs):
 def test_reset_that_ends(guest, boot_kernels, iso, bochs):
     once = guest("once", kernel=boot_kernels / "ending.elf", mem="32M", cmdline="reset", restart="off")
     computer = bochs(iso([once]))
-    computer.wait_end(60)
+    computer.wait_end(120)
     assert endings(computer) == {"once": "reset"}
     assert computer.lines.count("hello") == 1

@@ -14,7 +14,7 @@ def own_lines(computer, pattern):
     return [line for line in computer.lines if re.search(pattern, line)]
 
 
-def assert_refused(computer, pattern, timeout=60):
+def assert_refused(computer, pattern, timeout=120):
     """Exactly one line matches, no guest starts, and the machine switches itself off."""
     computer.wait_end(timeout)
     assert len(own_lines(computer, pattern)) == 1
@@ -33,7 +33,7 @@ def checking_guest(guest, boot_kernels):
 @pytest.mark.parametrize("uefi", [False, True], ids=["seabios", "ovmf"])
 def test_no_vmx_in_qemu(uefi, iso, checking_guest, qemu):
     computer = qemu(iso=iso([checking_guest]), uefi=uefi)
-    assert_refused(computer, NO_VMX, 90)
+    assert_refused(computer, NO_VMX)
 
 
 def test_no_vmx_loaded_by_qemu(nidus_image, boot_kernels, qemu):
@@ -78,7 +78,7 @@ def test_bad_option_value(option, iso, checking_guest, bochs):
 
 def test_unknown_option_is_a_warning(iso, checking_guest, bochs):
     computer = bochs(iso([checking_guest], hv="colour=green"))
-    computer.wait_end(60)
+    computer.wait_end(120)
     assert own_lines(computer, r"^nidus: .*colour")
     assert "nidus: guest lab ended: exit 0" in computer.lines
 
@@ -120,7 +120,7 @@ def bad_guests_console(tmp_path_factory, nidus_image, boot_kernels):
     modules.append((kernel, ["guest=good", "mem=64M", "console=raw"]))
     tree.config(iso_image.QUIET_HEAD + "\n".join(iso_image.loader_commands(2, image, "", modules)) + "\nboot\nhalt\n")
     with machine.Bochs(folder, tree.build(folder / "bad.iso")) as computer:
-        computer.start().wait_end(90)
+        computer.start().wait_end(120)
         return computer.text
 
 
@@ -142,7 +142,7 @@ def test_two_guests_of_one_name(tmp_path, nidus_image, boot_kernels, grub_iso, b
     modules = [("/boot/k", ["guest=lab", "mem=64M"]), ("/boot/k", ["guest=lab", "mem=64M"])]
     computer = bochs(grub_iso(iso_image.loader_commands(2, "/boot/nidus.elf", "", modules),
                               {"nidus.elf": nidus_image, "k": kernel}))
-    computer.wait_end(60)
+    computer.wait_end(120)
     assert len(own_lines(computer, r"^nidus: guest lab: ")) == 1
 
 
