@@ -44,10 +44,20 @@ $(BUILD)/hv/dev/dsdt.c: hv/dev/dsdt.asl
 $(BUILD)/hv/dev/dsdt.o: $(BUILD)/hv/dev/dsdt.c
 	$(Q)$(CC) $(KFLAGS) -c $< -o $@
 
-$(BUILD)/nidus.elf: $(OBJS) linker.ld
+# Two links: the second adds the names of the functions, for back-traces, which moves none of them.
+LINK = $(CC) -nostdlib -static -no-pie -Wl,--build-id=none -Wl,-z,max-page-size=4096 -Wl,-z,noexecstack -Wl,--gc-sections \
+	-T linker.ld
+
+$(BUILD)/nidus.first.elf: $(OBJS) linker.ld
+	$(Q)$(LINK) $(OBJS) -o $@
+
+$(BUILD)/symbols.S: $(BUILD)/nidus.first.elf tools/symbols
+	$(Q)tools/symbols $< > $@
+
+$(BUILD)/nidus.elf: $(BUILD)/symbols.S
 	@echo LINK $@
-	$(Q)$(CC) -nostdlib -static -no-pie -Wl,--build-id=none -Wl,-z,max-page-size=4096 -Wl,-z,noexecstack \
-		-Wl,--gc-sections -T linker.ld $(OBJS) -o $@
+	$(Q)$(CC) -c $< -o $(BUILD)/symbols.o
+	$(Q)$(LINK) $(OBJS) $(BUILD)/symbols.o -o $@
 
 # The same image in an ELF32 container, for multiboot1-only loaders and `qemu -kernel`.
 $(BUILD)/nidus32.elf: $(BUILD)/nidus.elf
