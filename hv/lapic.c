@@ -154,6 +154,8 @@ static void send(u32 apic_id, u32 command)
 		wrmsr(MSR_X2APIC_BASE + APIC_ICR_LOW / 16, (u64)apic_id << 32 | command);
 		return;
 	}
+	if (apic_id >= 0xff)
+		return; /* not reachable in xAPIC mode, and 0xff would be everybody */
 	wait_icr();
 	lapic_write(APIC_ICR_HIGH, apic_id << 24);
 	lapic_write(APIC_ICR_LOW, command);
