@@ -19,15 +19,15 @@ enum cap_word { WORD_PIN, WORD_PROC, WORD_SEC, WORD_EXIT, WORD_ENTRY, WORD_VMFUN
  * SDM "Field Encoding in VMCS": bit 0 high half, 9:1 index, 11:10 type, 14:13 width, all others 0. The table
  * is indexed by width, type and five bits of index: sparse, but one load answers.
  */
-#define ENC_INDEX(enc) ((enc) >> 1 & 0x1ffu)
-#define ENC_TYPE(enc)  ((enc) >> 10 & 3u)
-#define ENC_WIDTH(enc) ((enc) >> 13 & 3u)
-#define ENC_RESERVED   (~(u64)0x6fff)
-#define INDEXES        32u
-#define SLOT(enc)      (ENC_WIDTH(enc) << 7 | ENC_TYPE(enc) << 5 | ENC_INDEX(enc))
-#define SLOTS          (16 * INDEXES)
-#define TYPE_INFO      1u
-#define SHIFT_HIGH     32
+#define ENC_INDEX(enc)    ((enc) >> 1 & 0x1ffu)
+#define ENC_TYPE(enc)     ((enc) >> 10 & 3u)
+#define ENC_WIDTH(enc)    ((enc) >> 13 & 3u)
+#define ENC_RESERVED      (~(u64)0x6fff)
+#define INDEXES           32u
+#define SLOT(enc)         (ENC_WIDTH(enc) << 7 | ENC_TYPE(enc) << 5 | ENC_INDEX(enc))
+#define SLOTS             (16 * INDEXES)
+#define TYPE_INFO         1u
+#define SHIFT_HIGH        32
 #define IN(enc, from, to) ((enc) >= VMCS_##from && (enc) <= VMCS_##to)
 
 /* The clean group of a field by its encoding; the first row that fits counts. TLFS "Enlightened VMCS", column
@@ -88,7 +88,7 @@ static const struct vmcs12_field table[SLOTS] = {
 	[SLOT(enc)] = {                                                                                      \
 		.offset = offsetof(struct vmcs12, member),                                                   \
 		.width = ENC_WIDTH(enc),                                                                     \
-		.cap = c,                                                                                    \
+		.cap = (c),                                                                                  \
 		.group = GROUP_OF(enc),                                                                      \
 		.read_only = ENC_TYPE(enc) == TYPE_INFO,                                                     \
 		.known = true,                                                                               \
