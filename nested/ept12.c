@@ -77,6 +77,8 @@ static enum ept12_status descend(const struct ept12 *e, ngpa_t addr, struct walk
 
 		w->at[w->level] = at;
 		w->entry[w->level] = entry;
+		out->above = out->perm & EPT_RWX;
+		out->entry_at = at;
 		out->perm &= entry;
 		if (!(entry & EPT_RWX))
 			return EPT12_VIOLATION;
@@ -103,15 +105,13 @@ static bool set_flags(const struct ept12 *e, struct walk *w, bool write)
 	return true;
 }
 
-static void fill_leaf(const struct ept12 *e, ngpa_t addr, const struct walk *w, struct ept12_result *out)
+static void fill_leaf(const struct ept12 *e, u64 leaf, unsigned level, u64 offset, struct ept12_result *out)
 {
-	u64 leaf = w->entry[w->level];
-	u64 offset = addr.v & (EPT_SIZE(w->level) - 1);
-
 	out->gpa = GPA((leaf & EPT_ADDR_MASK) | offset);
 	out->type = (u8)((leaf & EPT_TYPE_MASK) >> 3);
 	out->ipat = leaf & EPT_IPAT;
 	out->dirty = !(e->eptp & EPTP_AD) || (leaf & EPT_DIRTY);
+	out->level = level;
 }
 
 /* SDM "Exit Qualification for EPT Violations": the access is as hardware saw it, the permissions are L1's. */
@@ -135,7 +135,7 @@ static enum ept12_status walk_once(const struct ept12 *e, ngpa_t addr, u64 acces
 		return EPT12_VIOLATION;
 	if (access && (e->eptp & EPTP_AD) && !set_flags(e, &w, access & EPT_QUAL_WRITE))
 		return EPT12_RETRY;
-	fill_leaf(e, addr, &w, out);
+	fill_leaf(e, w.entry[w.level], w.level, addr.v & (EPT_SIZE(w.level) - 1), out);
 	return EPT12_OK;
 }
 
@@ -149,4 +149,24 @@ void ept12_walk(const struct ept12 *e, ngpa_t addr, u64 hw_qual, struct ept12_re
 	}
 	if (out->status == EPT12_VIOLATION)
 		out->qual = violation_qual(hw_qual, out->perm);
+}
+
+bool ept12_beside(const struct ept12 *e, const struct ept12_result *found, unsigned index,
+		  struct ept12_result *out)
+{
+	gpa_t at = GPA(ALIGN_DOWN(found->entry_at.v, PAGE_SIZE) + index * sizeof(u64));
+	u64 entry = read_entry(e, at);
+
+	if (!(entry & EPT_RWX) || misconfigured(e, entry, found->level) || !is_leaf(entry, found->level))
+		return false;
+	if ((e->eptp & EPTP_AD) && !(entry & EPT_ACCESSED))
+		return false;
+	*out = (struct ept12_result){
+		.status = EPT12_OK,
+		.perm = found->above & entry,
+		.entry_at = at,
+		.above = found->above,
+	};
+	fill_leaf(e, entry, found->level, 0, out);
+	return true;
 }

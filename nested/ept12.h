@@ -38,8 +38,10 @@ struct ept12_result {
 	u64 perm;       /* EPT_READ | EPT_WRITE | EPT_EXEC of all levels ANDed */
 	u8 type;        /* leaf memory type */
 	bool ipat;
-	bool dirty; /* the leaf's dirty flag is set, or flags are off: writes need not be seen */
-	u64 qual;   /* VIOLATION: for L1 */
+	bool dirty;     /* the leaf's dirty flag is set, or flags are off: writes need not be seen */
+	u64 qual;       /* VIOLATION: for L1 */
+	gpa_t entry_at; /* OK: where L1 has the leaf entry */
+	u64 above;      /* OK: permissions of the levels above it */
 };
 
 /*
@@ -48,5 +50,11 @@ struct ept12_result {
  * 6 accessed and dirty flags are set, only when the access is allowed.
  */
 void ept12_walk(const struct ept12 *e, ngpa_t addr, u64 hw_qual, struct ept12_result *out);
+/*
+ * The leaf `index` of the table where a walk found its leaf, as an access before time: no flag is set, so
+ * with flags it must have been accessed already. False: no such leaf.
+ */
+bool ept12_beside(const struct ept12 *e, const struct ept12_result *found, unsigned index,
+		  struct ept12_result *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Filling a shadow EPT: EPT12 AND EPT01, one leaf for each fault. No lock. The order is what makes that safe
+ * Filling a shadow EPT: EPT12 AND EPT01, on demand. No lock. The order is what makes that safe
  * against a drop on another CPU: first a level-3 table that hangs in the root is picked, then EPT12 is read,
  * then everything goes below that table. If L1's INVEPT came in between, the table is out of the root already
  * and what is installed below it is never used again.
@@ -8,6 +8,7 @@
 #include "nested/sept.h"
 #include "nested/sept_root.h"
 
+#define BATCH         8u  /* entries filled with one fault: one cache line of EPT12 */
 #define INSTALL_TRIES 64u /* each failed try means that another CPU changed the entry */
 
 /* A table entry allows everything: the leaf has the permissions. */
@@ -58,29 +59,30 @@ static u64 leaf_entry(const struct leaf *leaf, unsigned level)
 	return (leaf->hpa & ~(EPT_SIZE(level) - 1)) | leaf->flags | large;
 }
 
-/* Put the leaf at its level or, where a table stands already, below it. False: dropped meanwhile, or no page.
+/*
+ * Put the leaf at its level or, where a table stands already, below it. Returns where it is, *level its
+ * level; NULL: dropped meanwhile, or no page.
  */
-static bool install(struct sept *s, u64 *table, u64 addr, const struct leaf *leaf)
+static u64 *install(struct sept *s, u64 *table, u64 addr, const struct leaf *leaf, unsigned *level)
 {
-	unsigned level = SEPT_SUB;
-
+	*level = SEPT_SUB;
 	for (unsigned try = 0; try < INSTALL_TRIES; try++) {
-		u64 *slot = &table[EPT_INDEX(addr, level)];
+		u64 *slot = &table[EPT_INDEX(addr, *level)];
 		u64 entry = sept_load(slot);
 
-		if (level > leaf->level || sept_is_table(entry, level)) {
-			table = table_below(s, slot, level);
+		if (*level > leaf->level || sept_is_table(entry, *level)) {
+			table = table_below(s, slot, *level);
 			if (!table)
-				return false;
-			level--;
+				return NULL;
+			--*level;
 			continue;
 		}
 		if (entry && !EPT_PRESENT(entry))
-			return false;
-		if (replace(slot, entry, leaf_entry(leaf, level)))
-			return true;
+			return NULL;
+		if (replace(slot, entry, leaf_entry(leaf, *level)))
+			return slot;
 	}
-	return false;
+	return NULL;
 }
 
 /*
@@ -126,6 +128,31 @@ static enum sept_result to_l1(enum ept12_status status)
 	return SEPT_RETRY;
 }
 
+/*
+ * The leaves beside the one just filled that L1 has ready in the same table, as a CPU would cache them before
+ * time: most L2s touch the next page soon. Only into empty slots; `slot` is the filled one, at the level of
+ * EPT12's leaf.
+ */
+static void fill_beside(const struct sept *s, const struct ept12 *e, const struct ept12_result *found,
+			u64 *slot)
+{
+	unsigned index = (unsigned)((uintptr_t)slot / sizeof(u64)) & 511u;
+	u64 *first = slot - index % BATCH;
+
+	for (unsigned i = 0; i < BATCH; i++) {
+		struct ept12_result r;
+		struct ept_leaf l0;
+		struct leaf leaf;
+
+		if (sept_load(&first[i]) || !ept12_beside(e, found, index - index % BATCH + i, &r))
+			continue;
+		l0 = ept_lookup(s->ept01, r.gpa.v);
+		leaf = make_leaf(&r, &l0);
+		if (leaf.level == found->level && (leaf.flags & EPT_RWX))
+			replace(&first[i], 0, leaf_entry(&leaf, leaf.level));
+	}
+}
+
 enum sept_result sept_fault(struct sept *s, struct sept_root *root, ngpa_t addr, u64 hw_qual,
 			    struct ept12_result *out)
 {
@@ -133,7 +160,8 @@ enum sept_result sept_fault(struct sept *s, struct sept_root *root, ngpa_t addr,
 	struct ept12 e = ept12_of(s, root);
 	struct ept_leaf l0;
 	struct leaf leaf;
-	u64 *table = table_below(s, &root->table[EPT_INDEX(addr.v, SEPT_TOP)], SEPT_TOP);
+	unsigned level;
+	u64 *slot, *table = table_below(s, &root->table[EPT_INDEX(addr.v, SEPT_TOP)], SEPT_TOP);
 
 	ept12_walk(&e, addr, hw_qual | access, out);
 	if (out->status != EPT12_OK)
@@ -142,7 +170,12 @@ enum sept_result sept_fault(struct sept *s, struct sept_root *root, ngpa_t addr,
 	if (access & ~l0.entry)
 		return SEPT_MMIO;
 	leaf = make_leaf(out, &l0);
-	return table && install(s, table, addr.v, &leaf) ? SEPT_FILLED : SEPT_RETRY;
+	slot = table ? install(s, table, addr.v, &leaf, &level) : NULL;
+	if (!slot)
+		return SEPT_RETRY;
+	if (level == out->level)
+		fill_beside(s, &e, out, slot);
+	return SEPT_FILLED;
 }
 
 /* One leaf against the walk as it would go now. Extra permissions or another address are faults; fewer

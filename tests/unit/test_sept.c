@@ -163,6 +163,67 @@ static void permissions_of_ept01(void **state)
 	assert_maps(L2, GUARDED, EPT_READ | EPT_EXEC, 1);
 }
 
+/* One fault fills the ready leaves of the same eight. */
+static void neighbours(void **state)
+{
+	u64 base = L2 + 16 * PAGE_SIZE;
+
+	(void)state;
+	for (u64 i = 0; i < 24; i++)
+		map12(L2 + (8 + i) * PAGE_SIZE, 0x80000 + i * PAGE_SIZE, 1, RWX_WB);
+	map12(base + 1 * PAGE_SIZE, DEVICE, 1, RWX_WB);
+	map12(base + 2 * PAGE_SIZE, GUARDED, 1, RWX_WB);
+	map12(base + 3 * PAGE_SIZE, 0x3000, 1, EPT_WRITE | WB); /* misconfigured */
+	map12(base + 5 * PAGE_SIZE, 0x3000, 1, EPT_READ | WB);
+	*entry12(base + 6 * PAGE_SIZE, 1) = 0;
+	assert_int_equal(fault(base + 4 * PAGE_SIZE, READ), SEPT_FILLED);
+	assert_maps(base, 0x88000, EPT_RWX, 1);
+	assert_int_equal(shadow_of(root, base + PAGE_SIZE).entry, 0);
+	assert_maps(base + 2 * PAGE_SIZE, GUARDED, EPT_READ | EPT_EXEC, 1);
+	assert_int_equal(shadow_of(root, base + 3 * PAGE_SIZE).entry, 0);
+	assert_maps(base + 4 * PAGE_SIZE, 0x8c000, EPT_RWX, 1);
+	assert_maps(base + 5 * PAGE_SIZE, 0x3000, EPT_READ, 1);
+	assert_int_equal(shadow_of(root, base + 6 * PAGE_SIZE).entry, 0);
+	assert_maps(base + 7 * PAGE_SIZE, 0x8f000, EPT_RWX, 1);
+	assert_int_equal(shadow_of(root, base - PAGE_SIZE).entry, 0);
+	assert_int_equal(shadow_of(root, base + 8 * PAGE_SIZE).entry, 0);
+	assert_int_equal(sept_audit(s, root), 0);
+}
+
+/* Large leaves too, but no table beside them, and nothing where EPT01 has smaller leaves. */
+static void large_neighbours(void **state)
+{
+	(void)state;
+	map12(L2, 4 * MIB, 2, RWX_WB);
+	map12(L2 + 2 * MIB, 6 * MIB, 2, RWX_WB);
+	map12(L2 + 4 * MIB, 0x3000, 1, RWX_WB);
+	map12(L2 + 6 * MIB, 0, 2, RWX_WB);
+	assert_int_equal(fault(L2, READ), SEPT_FILLED);
+	assert_maps(L2 + 2 * MIB, 6 * MIB, EPT_RWX, 2);
+	assert_int_equal(shadow_of(root, L2 + 4 * MIB).entry, 0);
+	assert_int_equal(shadow_of(root, L2 + 6 * MIB).entry, 0);
+	assert_int_equal(fault(L2 + 6 * MIB + 0x7000, READ), SEPT_FILLED);
+	assert_maps(L2 + 6 * MIB + 0x7000, 0x7000, EPT_RWX, 1);
+	assert_int_equal(sept_audit(s, root), 0);
+}
+
+/* With flags only what L1 sees as accessed, and no write before it is dirty. */
+static void neighbours_with_flags(void **state)
+{
+	(void)state;
+	sept_leave(root, 0);
+	root = enter(NULL, EPTP | EPTP_AD, 0);
+	map12(L2, 0x6000, 1, RWX_WB);
+	map12(L2 + PAGE_SIZE, 0x7000, 1, RWX_WB);
+	map12(L2 + 2 * PAGE_SIZE, 0x8000, 1, RWX_WB | EPT_ACCESSED);
+	map12(L2 + 3 * PAGE_SIZE, 0x9000, 1, RWX_WB | EPT_ACCESSED | EPT_DIRTY);
+	assert_int_equal(fault(L2, WRITE), SEPT_FILLED);
+	assert_int_equal(shadow_of(root, L2 + PAGE_SIZE).entry, 0);
+	assert_int_equal(*entry12(L2 + PAGE_SIZE, 1), 0x7000 | RWX_WB);
+	assert_maps(L2 + 2 * PAGE_SIZE, 0x8000, EPT_READ | EPT_EXEC, 1);
+	assert_maps(L2 + 3 * PAGE_SIZE, 0x9000, EPT_RWX, 1);
+}
+
 /* A page that EPT01 passes through keeps the type L0 gave it. */
 static void device_type(void **state)
 {
@@ -476,6 +537,9 @@ int main(void)
 		TEST(fills_a_small_leaf),
 		TEST(leaf_sizes),
 		TEST(permissions_of_ept01),
+		TEST(neighbours),
+		TEST(large_neighbours),
+		TEST(neighbours_with_flags),
 		TEST(device_type),
 		TEST(permission_raise),
 		TEST(write_is_held_back_until_dirty),
