@@ -127,10 +127,11 @@ static void write_controls(struct vmcs02 *e)
 
 static void write_cr3_targets(struct vmcs02 *e)
 {
-	const u64 *target = &e->v12.cr3_target0;
+	const struct vmcs12 *c = &e->v12;
+	const u64 target[4] = {c->cr3_target0, c->cr3_target1, c->cr3_target2, c->cr3_target3};
 
 	vmcs02_put(e, MIRROR_CR3_TARGET_COUNT, e->m.cr3_target_count);
-	for (u32 i = 0; i < e->m.cr3_target_count; i++)
+	for (u32 i = 0; i < e->m.cr3_target_count && i < ARRAY_SIZE(target); i++)
 		vmcs02_put(e, MIRROR_CR3_TARGET0 + i, target[i]);
 }
 

@@ -87,9 +87,11 @@ static bool pae_paging(u64 cr0, u64 cr4, u64 efer)
 
 static void load_pdptes(struct vcpu *v, const struct vmcs02 *e)
 {
-	const u64 *from = v12_sec(e, SEC_EPT) ? &e->v12.guest_pdpte0 : v->nested->facts.pdpte;
+	const struct vmcs12 *c = &e->v12;
+	const u64 own[4] = {c->guest_pdpte0, c->guest_pdpte1, c->guest_pdpte2, c->guest_pdpte3};
+	const u64 *from = v12_sec(e, SEC_EPT) ? own : v->nested->facts.pdpte;
 
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < ARRAY_SIZE(own); i++)
 		vmcs_write_raw(VMCS_GUEST_PDPTE0 + 2 * i, from[i]);
 }
 
@@ -119,10 +121,10 @@ void guest_area_load(struct vcpu *v, struct vmcs02 *e, u32 dirty)
 
 static void save_pdptes(struct vmcs02 *e)
 {
-	u64 *to = &e->v12.guest_pdpte0;
-
-	for (unsigned i = 0; i < 4; i++)
-		to[i] = vmcs_read_raw(VMCS_GUEST_PDPTE0 + 2 * i);
+	e->v12.guest_pdpte0 = vmcs_read64(VMCS_GUEST_PDPTE0);
+	e->v12.guest_pdpte1 = vmcs_read64(VMCS_GUEST_PDPTE1);
+	e->v12.guest_pdpte2 = vmcs_read64(VMCS_GUEST_PDPTE2);
+	e->v12.guest_pdpte3 = vmcs_read64(VMCS_GUEST_PDPTE3);
 }
 
 /* SDM "Saving Control Registers, Debug Registers, and MSRs". */
