@@ -206,8 +206,12 @@ void timer_stop(struct vcpu *v);
 
 /* --- bitmaps.c --- */
 void bitmaps_init(void);
-/* Copy L1's bitmaps, merge them with L0's, and point VMCS02 to the result. Pre: VMCS02 current, e->m is made.
- */
+/* All ones, as merging expects them first. */
+void bitmaps_reset(struct bitmaps02 *b);
+/* Merge L1's bitmaps with L0's and point VMCS02 to the result. Pre: VMCS02 current, e->m is made. */
 void bitmaps_load(struct vcpu *v, struct vmcs02 *e);
+/* What L1's bitmaps and controls say of an access. */
+bool l1_wants_msr(const struct vcpu *v, const struct vmcs02 *e, u32 msr, bool write);
+bool l1_wants_io(const struct vcpu *v, const struct vmcs02 *e, u16 port, unsigned size);
 
 #endif

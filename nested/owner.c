@@ -4,7 +4,6 @@
  * invent, are L1's: nothing is ever done "as if L1 had executed it" by default. Pre: VMCS02 is current. SDM
  * "Changes to Instruction Behavior in VMX Non-Root Operation".
  */
-#include "hv/bitmap.h"
 #include "nested/internal.h"
 
 typedef enum owner owner_fn(const struct vmcs02 *e, const struct vcpu *v);
@@ -107,27 +106,17 @@ static enum owner own_io(const struct vmcs02 *e, const struct vcpu *v)
 {
 	u64 q = vmcs_read_nw(VMCS_EXIT_QUAL);
 
-	(void)v;
-	if (v12_proc(e, PROC_IO_BITMAPS))
-		return l1_if(io_bitmap_test(e->bitmaps->l1_io, (u16)(q >> 16), (unsigned)(q & 7) + 1));
-	return l1_if(v12_proc(e, PROC_UNCOND_IO));
-}
-
-static enum owner own_msr(const struct vmcs02 *e, const struct vcpu *v, enum msr_access a)
-{
-	if (!v12_proc(e, PROC_MSR_BITMAPS))
-		return OWNER_L1;
-	return l1_if(msr_bitmap_test(e->bitmaps->l1_msr, (u32)v->regs[RCX], a));
+	return l1_if(l1_wants_io(v, e, (u16)(q >> 16), (unsigned)(q & 7) + 1));
 }
 
 static enum owner own_rdmsr(const struct vmcs02 *e, const struct vcpu *v)
 {
-	return own_msr(e, v, MSR_ACCESS_READ);
+	return l1_if(l1_wants_msr(v, e, (u32)v->regs[RCX], false));
 }
 
 static enum owner own_wrmsr(const struct vmcs02 *e, const struct vcpu *v)
 {
-	return own_msr(e, v, MSR_ACCESS_WRITE);
+	return l1_if(l1_wants_msr(v, e, (u32)v->regs[RCX], true));
 }
 
 static enum owner own_timer(const struct vmcs02 *e, const struct vcpu *v)

@@ -11,8 +11,7 @@
 #include "mm/palloc.h"
 #include "nested/internal.h"
 
-/* 16 KiB alignment and size of struct bitmaps02, rounded up to a power of two pages. */
-#define BITMAPS_ORDER 3
+#define BITMAPS_ORDER 2
 _Static_assert(sizeof(struct bitmaps02) <= PAGE_SIZE << BITMAPS_ORDER, "bitmaps fit their pages");
 
 #define PAGE_MAGIC 0x323153434d562e4eull /* "N.VMCS12" */
@@ -87,8 +86,10 @@ static struct vmcs02 *create(void)
 	e->ptr = NO_VMCS;
 	e->bitmaps = pages_alloc(BITMAPS_ORDER);
 	e->vpid = vpid_alloc();
-	if (e->bitmaps && e->vpid && vmcs_create(&e->hw))
+	if (e->bitmaps && e->vpid && vmcs_create(&e->hw)) {
+		bitmaps_reset(e->bitmaps);
 		return e;
+	}
 	if (e->bitmaps)
 		pfree(ptr_hpa(e->bitmaps), BITMAPS_ORDER);
 	vpid_free(e->vpid);

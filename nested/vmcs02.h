@@ -21,14 +21,14 @@
 #define MIRROR_FIELDS(X)                                                                                     \
 	X(VPID)                                                                                              \
 	X(IO_BITMAP_A)                                                                                       \
-	X(IO_BITMAP_B) X(MSR_BITMAP) X(TSC_OFFSET) X(VIRTUAL_APIC) X(APIC_ACCESS) X(EPTP)                    \
-		X(EOI_EXIT_BITMAP_0) X(EOI_EXIT_BITMAP_1) X(EOI_EXIT_BITMAP_2) X(EOI_EXIT_BITMAP_3)          \
-			X(XSS_EXITING_BITMAP) X(ENCLS_EXITING_BITMAP) X(TSC_MULTIPLIER) X(PIN_CTL)           \
-				X(PROC_CTL) X(EXCEPTION_BITMAP) X(PF_MASK) X(PF_MATCH) X(CR3_TARGET_COUNT)   \
-					X(EXIT_CTL) X(TPR_THRESHOLD) X(SEC_CTL) X(PLE_GAP) X(PLE_WINDOW)     \
-						X(CR0_MASK) X(CR4_MASK) X(CR0_SHADOW) X(CR4_SHADOW)          \
-							X(CR3_TARGET0) X(CR3_TARGET1) X(CR3_TARGET2)         \
-								X(CR3_TARGET3)
+	X(IO_BITMAP_B)                                                                                       \
+	X(MSR_BITMAP) X(TSC_OFFSET) X(VIRTUAL_APIC) X(APIC_ACCESS) X(EPTP) X(EOI_EXIT_BITMAP_0)              \
+		X(EOI_EXIT_BITMAP_1) X(EOI_EXIT_BITMAP_2) X(EOI_EXIT_BITMAP_3) X(XSS_EXITING_BITMAP)         \
+			X(ENCLS_EXITING_BITMAP) X(TSC_MULTIPLIER) X(PIN_CTL) X(PROC_CTL) X(EXCEPTION_BITMAP) \
+				X(PF_MASK) X(PF_MATCH) X(CR3_TARGET_COUNT) X(EXIT_CTL) X(TPR_THRESHOLD)      \
+					X(SEC_CTL) X(PLE_GAP) X(PLE_WINDOW) X(CR0_MASK) X(CR4_MASK)          \
+						X(CR0_SHADOW) X(CR4_SHADOW) X(CR3_TARGET0) X(CR3_TARGET1)    \
+							X(CR3_TARGET2) X(CR3_TARGET3)
 
 enum mirror {
 #define X(name) MIRROR_##name,
@@ -37,11 +37,9 @@ enum mirror {
 		MIRRORS
 };
 
-/* Bitmaps: L1's as copied at the last entry, and L0's OR L1's as hardware reads them. Each part is page
- * aligned. */
+/* L0's bitmaps OR L1's, as hardware reads them. Each page aligned. */
 struct bitmaps02 {
-	u8 msr[4096], io[8192];       /* for hardware */
-	u8 l1_msr[4096], l1_io[8192]; /* the copy */
+	u8 msr[4096], io[8192];
 } __attribute__((aligned(4096)));
 
 struct vmcs02 {
