@@ -33,7 +33,7 @@ struct machine *machine_create(struct guest *g)
 void machine_reset(struct machine *m)
 {
 	spin_lock(&m->lock);
-	vpic_reset(m); /* all is masked: the devices' lines reach nobody */
+	vpic_reset(m); /* the devices' lines are masked and reach nobody */
 	vioapic_reset(m);
 	vtestdev_reset(m);
 	vpit_reset(m);

@@ -7,22 +7,26 @@
 #include "hv/dev/internal.h"
 #include "hv/lib.h"
 
-#define CASCADE      2
-#define SPURIOUS     7
-#define ELCR_MASTER  0xf8 /* lines that may be level-triggered */
-#define ELCR_SLAVE   0xde
-#define BIOS_MASTER  0x08 /* vectors a PC BIOS leaves behind */
-#define BIOS_SLAVE   0x70
-#define ICW1_ICW4    BIT32(0)
-#define ICW1_SINGLE  BIT32(1)
-#define ICW1_LTIM    BIT32(3)
-#define ICW1_INIT    BIT32(4)
-#define ICW4_AEOI    BIT32(1)
-#define ICW4_SFNM    BIT32(4)
-#define OCW2_EOI     BIT32(5)
-#define OCW2_SPECIFY BIT32(6)
-#define OCW2_ROTATE  BIT32(7)
-#define OCW3         BIT32(3)
+#define CASCADE     2
+#define SPURIOUS    7
+#define ELCR_MASTER 0xf8 /* lines that may be level-triggered */
+#define ELCR_SLAVE  0xde
+#define BIOS_MASTER 0x08 /* vectors a PC BIOS leaves behind */
+#define BIOS_SLAVE  0x70
+/* And masks: the cascade, 10 and 11 are open. No device of the platform has the two; test images pull them.
+ */
+#define BIOS_MASK_MASTER 0xfb
+#define BIOS_MASK_SLAVE  0xf3
+#define ICW1_ICW4        BIT32(0)
+#define ICW1_SINGLE      BIT32(1)
+#define ICW1_LTIM        BIT32(3)
+#define ICW1_INIT        BIT32(4)
+#define ICW4_AEOI        BIT32(1)
+#define ICW4_SFNM        BIT32(4)
+#define OCW2_EOI         BIT32(5)
+#define OCW2_SPECIFY     BIT32(6)
+#define OCW2_ROTATE      BIT32(7)
+#define OCW3             BIT32(3)
 
 static u8 level_lines(const struct vpic *p, const struct vpic_chip *c)
 {
@@ -62,19 +66,18 @@ static int requested(const struct vpic *p, const struct vpic_chip *c)
 	return rank(c, line) < rank(c, first_line(c, served)) ? line : -1;
 }
 
+/* An edge stays latched when its line falls, as chip sets and emulators have it (the 8259A itself wanted it
+ * held until INTA). */
 static void chip_line(const struct vpic *p, struct vpic_chip *c, unsigned line, bool level)
 {
 	u8 bit = (u8)BIT32(line);
+	bool follows = level_lines(p, c) & bit;
 
-	if (!level) {
-		/* An 8259 forgets a request that goes away before it is acknowledged. */
-		c->irr &= (u8)~bit;
-		c->lines &= (u8)~bit;
-		return;
-	}
-	if (!(c->lines & bit) || (level_lines(p, c) & bit))
+	if (level && (follows || !(c->lines & bit)))
 		c->irr |= bit;
-	c->lines |= bit;
+	if (!level && follows)
+		c->irr &= (u8)~bit;
+	c->lines = level ? c->lines | bit : c->lines & (u8)~bit;
 }
 
 /* Work out the outputs again after any change. */
@@ -143,7 +146,7 @@ void vpic_reset(struct machine *m)
 
 		memset(&p->chip[i], 0, sizeof(p->chip[i]));
 		p->chip[i].lines = lines;
-		p->chip[i].imr = 0xff;
+		p->chip[i].imr = i ? BIOS_MASK_SLAVE : BIOS_MASK_MASTER;
 		p->chip[i].base = i ? BIOS_SLAVE : BIOS_MASTER;
 	}
 	p->output = false;

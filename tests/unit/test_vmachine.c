@@ -119,8 +119,9 @@ static void test_testdev(void **state)
 	outb(0xa1, 0xbf);
 	outb(0x21, 0xfb);
 	out(0x200e, 4, 1);
-	assert_true(machine_pic_pending(guest.machine));
 	outb(0x200e, 0);
+	assert_true(machine_pic_pending(guest.machine));
+	assert_int_equal(machine_pic_ack(guest.machine), 0x76);
 	assert_false(machine_pic_pending(guest.machine));
 }
 

@@ -44,9 +44,18 @@ static u8 read_reg(u16 port, u8 ocw3)
 static void test_masked_at_start(void **state)
 {
 	(void)state;
-	assert_int_equal(inb(0x21), 0xff);
-	assert_int_equal(inb(0xa1), 0xff);
-	line(4, true);
+	assert_int_equal(inb(0x21), 0xfb);
+	assert_int_equal(inb(0xa1), 0xf3);
+	for (unsigned i = 0; i < 16; i++)
+		if (i != 10 && i != 11)
+			line(i, true);
+	assert_false(waiting());
+	line(11, true);
+	line(11, false); /* a pulse is enough */
+	assert_true(waiting());
+	assert_int_equal(ack(), 0x73);
+	outb(0xa0, 0x20);
+	outb(0x20, 0x20);
 	assert_false(waiting());
 	outb(0x21, 0xef);
 	assert_true(waiting());
@@ -126,8 +135,9 @@ static void test_spurious(void **state)
 {
 	(void)state;
 	program(0x11, 0x01);
-	line(4, true);
-	line(4, false); /* gone before the CPU asks */
+	outb(0x4d0, 0x20);
+	line(5, true);
+	line(5, false); /* gone before the CPU asks */
 	assert_false(waiting());
 	assert_int_equal(ack(), 0x37);
 	assert_int_equal(read_reg(0x20, ISR), 0);
