@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* L0's consoles: COM1, VGA text, framebuffer. What guests print comes through here too (hv/dev/vuart, hv/guest_console). */
+/* L0's consoles: COM1, VGA text, framebuffer. What guests print comes through here too (hv/dev/vuart,
+ * hv/guest_console). */
 #ifndef NIDUS_HV_CONSOLE_H
 #define NIDUS_HV_CONSOLE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One physical CPU: its descriptor tables, stacks, and what it runs. Reached through GS in root mode (HOST_GS_BASE).
- * Indexes are dense (0 = boot CPU) and are not APIC ids.
+ * One physical CPU: its descriptor tables, stacks, and what it runs. Reached through GS in root mode
+ * (HOST_GS_BASE). Indexes are dense (0 = boot CPU) and are not APIC ids.
  */
 #ifndef NIDUS_HV_CPU_H
 #define NIDUS_HV_CPU_H
@@ -10,19 +10,19 @@
 #include "hv/timer.h"
 #include "hv/types.h"
 
-#define CPUS_MAX	64
+#define CPUS_MAX        64
 #define CPU_STACK_ORDER 2 /* 16 KiB, plus a guard page below */
 
 /* Host vectors above the exceptions. */
-#define HOST_VEC_TIMER	  0xf0
-#define HOST_VEC_KICK	  0xf1 /* look at pending work; no other meaning */
+#define HOST_VEC_TIMER    0xf0
+#define HOST_VEC_KICK     0xf1 /* look at pending work; no other meaning */
 #define HOST_VEC_CONSOLE  0xf2
 #define HOST_VEC_SPURIOUS 0xff
 
 /* Selectors of the host GDT. */
 #define SEL_CODE 0x08
 #define SEL_DATA 0x10
-#define SEL_TSS	 0x18
+#define SEL_TSS  0x18
 
 struct vcpu;
 struct vmcs;
@@ -31,7 +31,7 @@ struct cpu {
 	struct cpu *self; /* must stay first: this_cpu() reads %gs:0 */
 	u32 index;
 	u32 apic_id;
-	u64 stack_top; /* entry.S switches here at each exit */
+	u64 stack_top;        /* entry.S switches here at each exit */
 	struct vcpu *loaded;  /* whose MSRs, XCR0, DRs and FPU state the CPU holds; NULL: nobody's */
 	struct vmcs *current; /* hv/vmcs: what VMPTRLD named last */
 	bool online;
@@ -60,7 +60,8 @@ static inline struct cpu *this_cpu(void)
 	return c;
 }
 
-/* Allocate and register the next CPU (struct, stacks with guards). NULL: no memory or CPUS_MAX reached. Boot CPU only. */
+/* Allocate and register the next CPU (struct, stacks with guards). NULL: no memory or CPUS_MAX reached. Boot
+ * CPU only. */
 struct cpu *cpu_create(u32 apic_id);
 /* On the CPU itself: GDT, TSS, IDT, GS, host page tables, control registers. IF stays 0. */
 void cpu_init(struct cpu *c);
@@ -70,11 +71,12 @@ void idt_load(void);
 u64 idt_base(void);
 
 /*
- * An interrupt of vector >= 32 in root mode, from the IDT or acknowledged by a VM exit: EOI, then timers or console input. A kick needs nothing:
- * having left the guest is its whole effect.
+ * An interrupt of vector >= 32 in root mode, from the IDT or acknowledged by a VM exit: EOI, then timers or
+ * console input. A kick needs nothing: having left the guest is its whole effect.
  */
 void host_interrupt(u8 vector);
-/* Called with each NMI that reached L0 (IDT). What it means for the loaded vCPU is decided there: hv/event.c. */
+/* Called with each NMI that reached L0 (IDT). What it means for the loaded vCPU is decided there: hv/event.c.
+ */
 void host_nmi(void);
 /* After an NMI exit: take the NMI as root mode would; its IRET also unblocks the next one. */
 static inline void host_nmi_take(void)

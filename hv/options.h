@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hypervisor's command line and a guest module's description (docs: README "Boot options"). Pure; compiles on the host. */
+/* The hypervisor's command line and a guest module's description (docs: README "Boot options"). Pure;
+ * compiles on the host. */
 #ifndef NIDUS_HV_OPTIONS_H
 #define NIDUS_HV_OPTIONS_H
 
 #include "hv/print.h"
 #include "hv/types.h"
 
-#define GUEST_NAME_MAX	  32
+#define GUEST_NAME_MAX    32
 #define GUEST_CMDLINE_MAX 2048
-#define CPU_LIST_MAX	  256
+#define CPU_LIST_MAX      256
 
 enum ending { END_POWEROFF, END_REBOOT, END_HALT };
 
@@ -44,7 +45,8 @@ struct guest_desc {
 	bool vmx, hyperv, pmu, apicv, entry_trace, restart;
 	enum { CONSOLE_AUTO, CONSOLE_RAW, CONSOLE_PREFIX } console;
 	const char *cmdline; /* points into the string, behind " -- "; "" when there is none */
-	const char *path;    /* first word when it holds no '=' (GRUB leaves the file name out, QEMU gives it); "" else */
+	const char *path; /* first word when it holds no '=' (GRUB leaves the file name out, QEMU gives it);
+			     "" else */
 };
 
 /* Take `string` apart. False: err holds one line naming key and value ("mem=12Q: bad size"). */

@@ -8,6 +8,7 @@
 #include "hv/print.h"
 #include "hv/symbols.h"
 #include "hv/trap.h"
+#include "hv/vmcs.h"
 #include "hv/x86.h"
 
 #define FRAMES_MAX 24

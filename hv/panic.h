@@ -10,13 +10,11 @@ void panic(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)))
 
 /* What panic= asks for; set once the command line is read. */
 void panic_init(unsigned on_panic /* enum ending */);
-/* hv/vmcs.c: print the current VMCS of this CPU, or nothing when there is none. Called from panic only. */
-void vmcs_dump(void);
 
-#define BUG_ON(x)                                                                                                      \
-	do {                                                                                                           \
-		if (unlikely(x))                                                                                       \
-			panic("BUG_ON(%s) at %s:%d", #x, __FILE__, __LINE__);                                          \
+#define BUG_ON(x)                                                                                            \
+	do {                                                                                                 \
+		if (unlikely(x))                                                                             \
+			panic("BUG_ON(%s) at %s:%d", #x, __FILE__, __LINE__);                                \
 	} while (0)
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formatted output. `format` is pure; the log_ functions write one line, "nidus: " in front and a newline behind, to all consoles
- * when the log level allows it. Known conversions: %d %u %x %lx %lu %llx %llu %zu %s %c %p %%, with 0-padding, width and '-' and '#'.
+ * Formatted output. `format` is pure; the log_ functions write one line, "nidus: " in front and a newline
+ * behind, to all consoles when the log level allows it. Known conversions: %d %u %x %lx %lu %llx %llu %zu %s
+ * %c %p %%, with 0-padding, width and '-' and '#'.
  */
 #ifndef NIDUS_HV_PRINT_H
 #define NIDUS_HV_PRINT_H

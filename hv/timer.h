@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deadlines in host TSC ticks. Each physical CPU has a queue; its local APIC timer (hv/lapic) is armed for the first one only when that changes, so
- * an exit pays nothing for timers. The callback runs in root mode on the CPU where the timer was armed, without any lock held.
+ * Deadlines in host TSC ticks. Each physical CPU has a queue; its local APIC timer (hv/lapic) is armed for
+ * the first one only when that changes, so an exit pays nothing for timers. The callback runs in root mode on
+ * the CPU where the timer was armed, without any lock held.
  */
 #ifndef NIDUS_HV_TIMER_H
 #define NIDUS_HV_TIMER_H
@@ -12,7 +13,7 @@
 struct cpu;
 
 struct timer {
-	u64 deadline; /* host TSC; meaningful while `cpu` is set */
+	u64 deadline;    /* host TSC; meaningful while `cpu` is set */
 	struct cpu *cpu; /* where it is queued; NULL: not armed */
 	struct timer *next;
 	void (*fn)(void *arg);
@@ -24,7 +25,8 @@ struct timer_queue {
 	struct timer *first;
 };
 
-/* (Re)arm on this CPU. A deadline in the past fires at once (at the next chance of the CPU, not inside the call). */
+/* (Re)arm on this CPU. A deadline in the past fires at once (at the next chance of the CPU, not inside the
+ * call). */
 void timer_arm(struct timer *t, u64 deadline);
 /* After the call `fn` will not start any more (it may be running on another CPU). */
 void timer_cancel(struct timer *t);

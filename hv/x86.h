@@ -6,23 +6,23 @@
 #include "hv/types.h"
 
 /* SDM "Control Registers". */
-#define CR0_PE	       BIT(0)
-#define CR0_MP	       BIT(1)
-#define CR0_EM	       BIT(2)
-#define CR0_TS	       BIT(3)
-#define CR0_ET	       BIT(4)
-#define CR0_NE	       BIT(5)
-#define CR0_WP	       BIT(16)
-#define CR0_AM	       BIT(18)
-#define CR0_NW	       BIT(29)
-#define CR0_CD	       BIT(30)
-#define CR0_PG	       BIT(31)
-#define CR4_VME	       BIT(0)
-#define CR4_PSE	       BIT(4)
-#define CR4_PAE	       BIT(5)
-#define CR4_MCE	       BIT(6)
-#define CR4_PGE	       BIT(7)
-#define CR4_PCE	       BIT(8)
+#define CR0_PE         BIT(0)
+#define CR0_MP         BIT(1)
+#define CR0_EM         BIT(2)
+#define CR0_TS         BIT(3)
+#define CR0_ET         BIT(4)
+#define CR0_NE         BIT(5)
+#define CR0_WP         BIT(16)
+#define CR0_AM         BIT(18)
+#define CR0_NW         BIT(29)
+#define CR0_CD         BIT(30)
+#define CR0_PG         BIT(31)
+#define CR4_VME        BIT(0)
+#define CR4_PSE        BIT(4)
+#define CR4_PAE        BIT(5)
+#define CR4_MCE        BIT(6)
+#define CR4_PGE        BIT(7)
+#define CR4_PCE        BIT(8)
 #define CR4_OSFXSR     BIT(9)
 #define CR4_OSXMMEXCPT BIT(10)
 #define CR4_UMIP       BIT(11)
@@ -34,8 +34,8 @@
 #define CR4_OSXSAVE    BIT(18)
 #define CR4_SMEP       BIT(20)
 #define CR4_SMAP       BIT(21)
-#define CR4_PKE	       BIT(22)
-#define CR4_CET	       BIT(23)
+#define CR4_PKE        BIT(22)
+#define CR4_CET        BIT(23)
 
 #define RFLAGS_CF    BIT(0)
 #define RFLAGS_FIXED BIT(1)
@@ -129,17 +129,17 @@ enum msr {
 	MSR_X2APIC_BASE = 0x800,
 	MSR_XSS = 0xda0,
 };
-#define MSR_EFER	   0xc0000080u
-#define MSR_STAR	   0xc0000081u
-#define MSR_LSTAR	   0xc0000082u
-#define MSR_CSTAR	   0xc0000083u
-#define MSR_FMASK	   0xc0000084u
-#define MSR_FS_BASE	   0xc0000100u
-#define MSR_GS_BASE	   0xc0000101u
+#define MSR_EFER           0xc0000080u
+#define MSR_STAR           0xc0000081u
+#define MSR_LSTAR          0xc0000082u
+#define MSR_CSTAR          0xc0000083u
+#define MSR_FMASK          0xc0000084u
+#define MSR_FS_BASE        0xc0000100u
+#define MSR_GS_BASE        0xc0000101u
 #define MSR_KERNEL_GS_BASE 0xc0000102u
-#define MSR_TSC_AUX	   0xc0000103u
+#define MSR_TSC_AUX        0xc0000103u
 
-#define APIC_BASE_BSP	 BIT(8)
+#define APIC_BASE_BSP    BIT(8)
 #define APIC_BASE_X2APIC BIT(10)
 #define APIC_BASE_ENABLE BIT(11)
 
@@ -168,16 +168,16 @@ static inline struct cpuid cpuid(u32 leaf, u32 sub)
 	return r;
 }
 
-#define DEFINE_CR(n)                                                                                                   \
-	static inline u64 read_cr##n(void)                                                                             \
-	{                                                                                                              \
-		u64 v;                                                                                                 \
-		asm volatile("mov %%cr" #n ", %0" : "=r"(v) : : "memory");                                             \
-		return v;                                                                                              \
-	}                                                                                                              \
-	static inline void write_cr##n(u64 v)                                                                          \
-	{                                                                                                              \
-		asm volatile("mov %0, %%cr" #n : : "r"(v) : "memory");                                                 \
+#define DEFINE_CR(n)                                                                                         \
+	static inline u64 read_cr##n(void)                                                                   \
+	{                                                                                                    \
+		u64 v;                                                                                       \
+		asm volatile("mov %%cr" #n ", %0" : "=r"(v) : : "memory");                                   \
+		return v;                                                                                    \
+	}                                                                                                    \
+	static inline void write_cr##n(u64 v)                                                                \
+	{                                                                                                    \
+		asm volatile("mov %0, %%cr" #n : : "r"(v) : "memory");                                       \
 	}
 DEFINE_CR(0)
 DEFINE_CR(2)
@@ -206,16 +206,16 @@ static inline void xsetbv0(u64 v)
 	asm volatile("xsetbv" : : "c"(0), "a"((u32)v), "d"((u32)(v >> 32)) : "memory");
 }
 
-#define DEFINE_PORT(bits, suffix)                                                                                      \
-	static inline u##bits in##bits(u16 port)                                                                       \
-	{                                                                                                              \
-		u##bits v;                                                                                             \
-		asm volatile("in" suffix " %w1, %0" : "=a"(v) : "Nd"(port) : "memory");                                \
-		return v;                                                                                              \
-	}                                                                                                              \
-	static inline void out##bits(u16 port, u##bits v)                                                              \
-	{                                                                                                              \
-		asm volatile("out" suffix " %0, %w1" : : "a"(v), "Nd"(port) : "memory");                               \
+#define DEFINE_PORT(bits, suffix)                                                                            \
+	static inline u##bits in##bits(u16 port)                                                             \
+	{                                                                                                    \
+		u##bits v;                                                                                   \
+		asm volatile("in" suffix " %w1, %0" : "=a"(v) : "Nd"(port) : "memory");                      \
+		return v;                                                                                    \
+	}                                                                                                    \
+	static inline void out##bits(u16 port, u##bits v)                                                    \
+	{                                                                                                    \
+		asm volatile("out" suffix " %0, %w1" : : "a"(v), "Nd"(port) : "memory");                     \
 	}
 DEFINE_PORT(8, "b")
 DEFINE_PORT(16, "w")

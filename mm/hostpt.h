@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * L0's own page tables: all physical memory at its own address, W^X for the image, guard pages below stacks, page 0 absent, guest RAM
- * as user pages (SMEP, SMAP). 2 MiB pages, split where needed.
+ * L0's own page tables: all physical memory at its own address, W^X for the image, guard pages below stacks,
+ * page 0 absent, guest RAM as user pages (SMEP, SMAP). 2 MiB pages, split where needed.
  */
 #ifndef NIDUS_MM_HOSTPT_H
 #define NIDUS_MM_HOSTPT_H
@@ -19,11 +19,13 @@ void hostpt_set_guest(hpa_t a, u64 size, bool guest);
 void hostpt_guard(const void *page);
 /* Device memory at its machine address, uncached: maps it when it lies above what hostpt_init mapped. */
 void *hostpt_map_device(hpa_t a, u64 size);
-/* Make [a, a + size) readable if it lies above what is mapped (firmware tables); what is mapped already stays as it is. */
+/* Make [a, a + size) readable if it lies above what is mapped (firmware tables); what is mapped already stays
+ * as it is. */
 void hostpt_need(hpa_t a, u64 size);
 /* As hostpt_map_device, but write-combining: a framebuffer. */
 void *hostpt_map_framebuffer(hpa_t a, u64 size);
-/* A #PF of root mode whose translation was stale: the tables allow the access by now. `error` as pushed by the CPU. */
+/* A #PF of root mode whose translation was stale: the tables allow the access by now. `error` as pushed by
+ * the CPU. */
 bool hostpt_spurious_fault(u64 va, u64 error);
 hpa_t hostpt_root(void);
 

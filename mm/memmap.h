@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A map of physical memory: ranges sorted by address, never overlapping, never empty. Pure; compiles on the host. */
+/* A map of physical memory: ranges sorted by address, never overlapping, never empty. Pure; compiles on the
+ * host. */
 #ifndef NIDUS_MM_MEMMAP_H
 #define NIDUS_MM_MEMMAP_H
 
@@ -7,7 +8,8 @@
 
 #define MEMMAP_MAX 512
 
-/* Numbers as in the ACPI/e820 address-range types. When two firmware ranges overlap the less usable type wins. */
+/* Numbers as in the ACPI/e820 address-range types. When two firmware ranges overlap the less usable type
+ * wins. */
 enum mem_type { MEM_RAM = 1, MEM_RESERVED = 2, MEM_ACPI = 3, MEM_NVS = 4, MEM_BAD = 5, MEM_USED = 100 };
 
 struct mem_range {
@@ -20,7 +22,8 @@ struct memmap {
 	struct mem_range range[MEMMAP_MAX];
 };
 
-/* Add [start, end) as `type`; a less usable type wins where ranges overlap. False when the map is full (the range is then lost). */
+/* Add [start, end) as `type`; a less usable type wins where ranges overlap. False when the map is full (the
+ * range is then lost). */
 bool memmap_add(struct memmap *m, u64 start, u64 end, enum mem_type type);
 /* Mark every page that [start, end) touches as MEM_USED (rounded outwards to pages). */
 bool memmap_reserve(struct memmap *m, u64 start, u64 end);

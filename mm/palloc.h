@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page allocator: a buddy system over all usable RAM above 1 MiB, orders 0 (4 KiB) to 18 (1 GiB), with an owner tag per page.
- * Safe on all CPUs (one lock). Memory below 1 MiB is never handed out, except by palloc_low_page.
+ * The page allocator: a buddy system over all usable RAM above 1 MiB, orders 0 (4 KiB) to 18 (1 GiB), with an
+ * owner tag per page. Safe on all CPUs (one lock). Memory below 1 MiB is never handed out, except by
+ * palloc_low_page.
  */
 #ifndef NIDUS_MM_PALLOC_H
 #define NIDUS_MM_PALLOC_H
@@ -13,7 +14,8 @@
 
 enum page_owner { PAGE_FREE, PAGE_ABSENT, PAGE_L0, PAGE_TABLE, PAGE_GUEST0 /* + guest id */ };
 
-/* Build the allocator from RAM below 4 GiB that is not MEM_USED. The page array (for all RAM) is carved from RAM itself. */
+/* Build the allocator from RAM below 4 GiB that is not MEM_USED. The page array (for all RAM) is carved from
+ * RAM itself. */
 void palloc_init(const struct memmap *map);
 /* Hand over the RAM above 4 GiB too: once hostpt_init has mapped it. */
 void palloc_add_high(const struct memmap *map);
