@@ -29,7 +29,7 @@ struct check {
 	const char *name;
 	u64 want;
 	struct change change[4];
-	u64 proc2; /* secondary controls that must be offered for the row to make sense */
+	u64 proc2; /* secondary controls that must be offered for a row that is to enter */
 };
 
 #define PIN(bits)   OR, VMCS_PIN_CTL, bits
@@ -197,14 +197,15 @@ static const struct check checks[] = {
 };
 /* clang-format on */
 
+/* A field that does not exist here belongs to a control that is not offered: then the control itself is the
+ * error. */
 static void apply(const struct change *c)
 {
-	if (c->op == SET)
-		vmwrite(c->field, c->value);
-	else if (c->op == OR)
-		vmcs_set_bits(c->field, c->value);
-	else if (c->op == CLEAR)
-		vmcs_clear_bits(c->field, c->value);
+	u64 old = 0;
+
+	if (c->op == OR || c->op == CLEAR)
+		vmread_try(c->field, &old);
+	vmwrite_try(c->field, c->op == SET ? c->value : c->op == OR ? old | c->value : old & ~c->value);
 }
 
 static void l2_leave(void)
@@ -233,7 +234,7 @@ static void run_table(void)
 		const struct check *c = &checks[i];
 		struct vm_result r;
 
-		if (!proc2_has(c->proc2)) {
+		if (c->want != CTL && !proc2_has(c->proc2)) {
 			skip(c->name, "control not offered");
 			continue;
 		}
