@@ -179,7 +179,18 @@ static void write_vmcs02(struct vcpu *v, struct vmcs02 *e)
 	write_apic(v, e);
 	write_vpid(e);
 	bitmaps_load(v, e);
-	guest_area_load(v, e, e->dirty);
+	guest_area_load(v, e);
+	e->dirty = 0;
+}
+
+/* As write_vmcs02, but all that entry_is_quick knows to be unchanged is in VMCS02 already. */
+static void refresh_vmcs02(struct vcpu *v, struct vmcs02 *e)
+{
+	if (e->m.proc & PROC_TPR_SHADOW)
+		vmcs02_put(e, MIRROR_TPR_THRESHOLD, e->v12.tpr_threshold);
+	write_vpid(e);
+	bitmaps_load(v, e);
+	guest_area_reload(e);
 	e->dirty = 0;
 }
 
@@ -261,9 +272,23 @@ static enum exit_action enter_checked(struct vcpu *v, struct vmcs02 *e)
 	write_vmcs02(v, e);
 	n->fresh = true;
 	n->was_launched = e->launched;
+	e->checked = true;
+	e->checked_ia32e = n->facts.ia32e;
 	bad = msr_area_load(v, e->v12.entry_msr_load_addr, e->v12.entry_msr_load_count, l2_msr_write);
 	if (bad)
 		return reflect_failed_entry(v, EXIT_BAD_MSR_LOAD, bad);
+	e->launched = true;
+	begin_l2(v, e);
+	return RESUME;
+}
+
+static enum exit_action enter_quick(struct vcpu *v, struct vmcs02 *e)
+{
+	take_over_events(v);
+	nested_switch(v, &e->hw, &level_l2);
+	refresh_vmcs02(v, e);
+	v->nested->fresh = true;
+	v->nested->was_launched = e->launched;
 	e->launched = true;
 	begin_l2(v, e);
 	return RESUME;
@@ -280,6 +305,9 @@ static enum exit_action nested_enter(struct vcpu *v, bool launch)
 		return vmfail(v, ERROR_MOV_SS);
 	if (launch == e->launched)
 		return vmfail(v, launch ? ERROR_VMLAUNCH_NOT_CLEAR : ERROR_VMRESUME_NOT_LAUNCHED);
+	if (entry_is_quick(v, e))
+		return enter_quick(v, e);
+	guest_area_fetch(v, e, e->stale);
 	snapshot(v, e);
 	f = check_early(v, e);
 	if (f.err) {

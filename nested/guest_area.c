@@ -9,14 +9,21 @@
 #define ENC_TYPE(enc) ((enc) >> 10 & 3)
 #define TYPE_GUEST    2
 
+/* Saved from VMCS02 only when L1 (or a check) looks: after an exit VMCS12 is behind in these, e->stale says
+ * so. */
+#define LAZY_GROUPS (BIT32(GROUP_CRDR) | BIT32(GROUP_GUEST_GRP1) | BIT32(GROUP_GUEST_GRP2))
+/* A group that L1 looked at is saved at once for this many exits. */
+#define EAGER_EXITS 64
+
 struct area_field {
 	u16 encoding, offset;
-	u8 width, group;
+	u8 width;
 };
 
-/* Guest fields that are copied; filled once from the field list. */
+/* Guest fields that are copied, by group; filled once from the field list. Group g is area[group_at[g]] to
+ * area[group_at[g + 1]]. */
 static struct area_field area[80];
-static unsigned area_count;
+static unsigned area_count, group_at[GROUPS + 1];
 
 /* Not copied: see load_special and save_special; or not offered to L1 (CET, MPX, PMU, PML), or always L0's
  * (link pointer, activity). */
@@ -39,23 +46,28 @@ static bool is_special(u32 enc)
 	}
 }
 
-static void add_field(u32 enc)
+static void add_field(u32 enc, unsigned group)
 {
 	struct vmcs12_field f;
 
 	if (ENC_TYPE(enc) != TYPE_GUEST || is_special(enc))
 		return;
 	BUG_ON(!vmcs12_lookup(enc, &f) || area_count == ARRAY_SIZE(area));
-	area[area_count++] = (struct area_field){(u16)enc, f.offset, f.width, f.group};
+	if (f.group == group)
+		area[area_count++] = (struct area_field){(u16)enc, f.offset, f.width};
 }
 
 void guest_area_init(void)
 {
 	if (area_count)
 		return;
-#define X(width, name, enc, member, cap) add_field(enc);
-	VMCS_FIELDS(X)
+	for (unsigned g = 0; g < GROUPS; g++) {
+		group_at[g] = area_count;
+#define X(width, name, enc, member, cap) add_field(enc, g);
+		VMCS_FIELDS(X)
 #undef X
+	}
+	group_at[GROUPS] = area_count;
 }
 
 static u64 field_get(const struct vmcs12 *v12, const struct area_field *f)
@@ -95,7 +107,7 @@ static void load_pdptes(struct vcpu *v, const struct vmcs02 *e)
 		vmcs_write_raw(VMCS_GUEST_PDPTE0 + 2 * i, from[i]);
 }
 
-static void load_special(struct vcpu *v, const struct vmcs02 *e)
+static void load_registers(struct vcpu *v, const struct vmcs02 *e)
 {
 	const struct merged *m = &e->m;
 
@@ -107,16 +119,44 @@ static void load_special(struct vcpu *v, const struct vmcs02 *e)
 	vmcs_write_nw(VMCS_GUEST_DR7, m->dr7);
 	if (pae_paging(m->cr0, m->cr4, m->efer))
 		load_pdptes(v, e);
-	if (m->sec & SEC_VID)
+}
+
+static void load_group(const struct vmcs12 *c, unsigned group)
+{
+	for (unsigned i = group_at[group]; i < group_at[group + 1]; i++)
+		vmcs_write_raw(area[i].encoding, field_get(c, &area[i]));
+}
+
+static void load_groups(const struct vmcs02 *e, u32 dirty)
+{
+	for (unsigned g = GROUP_CRDR; g <= GROUP_OTHER; g++)
+		if (dirty & BIT32(g))
+			load_group(&e->v12, g);
+	if (e->m.sec & SEC_VID)
 		vmcs_write16(VMCS_GUEST_INTR_STATUS, e->v12.guest_intr_status);
 }
 
-void guest_area_load(struct vcpu *v, struct vmcs02 *e, u32 dirty)
+void guest_area_load(struct vcpu *v, struct vmcs02 *e)
 {
-	for (unsigned i = 0; i < area_count; i++)
-		if (dirty & BIT32(area[i].group))
-			vmcs_write_raw(area[i].encoding, field_get(&e->v12, &area[i]));
-	load_special(v, e);
+	load_groups(e, e->dirty);
+	load_registers(v, e);
+}
+
+/* VMCS02 holds what the last exit saved; only what is loaded anew at each entry without having been saved
+ * differs from VMCS12. */
+void guest_area_reload(struct vmcs02 *e)
+{
+	const struct vmcs12 *c = &e->v12;
+
+	load_groups(e, e->dirty);
+	if (!(c->exit_ctl & EXIT_SAVE_EFER))
+		vmcs_write64(VMCS_GUEST_EFER, c->guest_efer);
+	if (!(c->exit_ctl & EXIT_SAVE_PAT))
+		vmcs_write64(VMCS_GUEST_PAT, c->guest_pat);
+	if (!(c->exit_ctl & EXIT_SAVE_DEBUG)) {
+		vmcs_write64(VMCS_GUEST_DEBUGCTL, c->guest_debugctl);
+		vmcs_write_nw(VMCS_GUEST_DR7, c->guest_dr7);
+	}
 }
 
 static void save_pdptes(struct vmcs02 *e)
@@ -128,37 +168,86 @@ static void save_pdptes(struct vmcs02 *e)
 }
 
 /* SDM "Saving Control Registers, Debug Registers, and MSRs". */
-static void save_special(struct vcpu *v, struct vmcs02 *e)
+static void save_crdr(struct vcpu *v, struct vmcs02 *e)
 {
 	const struct l0_needs *l0 = &v->nested->needs;
-	u64 hw_cr0 = vmcs_read_nw(VMCS_GUEST_CR0), hw_cr4 = vmcs_read_nw(VMCS_GUEST_CR4);
-	u64 efer = vmcs_read64(VMCS_GUEST_EFER);
-	u32 exit_ctl = e->v12.exit_ctl;
+	struct vmcs12 *c = &e->v12;
 
-	e->v12.guest_cr0 = merge_saved_cr0(&e->v12, l0, hw_cr0, e->m.cr0_shadow);
-	e->v12.guest_cr4 = merge_saved_cr4(&e->v12, l0, hw_cr4, e->m.cr4_shadow);
-	if (exit_ctl & EXIT_SAVE_DEBUG) {
-		e->v12.guest_dr7 = vmcs_read_nw(VMCS_GUEST_DR7);
-		e->v12.guest_debugctl = vmcs_read64(VMCS_GUEST_DEBUGCTL);
-	}
-	if (exit_ctl & EXIT_SAVE_PAT)
-		e->v12.guest_pat = vmcs_read64(VMCS_GUEST_PAT);
-	if (exit_ctl & EXIT_SAVE_EFER)
-		e->v12.guest_efer = efer;
-	/* VMX_MISC bit 5: the control follows the mode L2 was in. */
-	e->v12.entry_ctl = (e->v12.entry_ctl & ~ENTRY_IA32E) | (efer & EFER_LMA ? ENTRY_IA32E : 0);
-	if (v12_sec(e, SEC_EPT) && pae_paging(hw_cr0, hw_cr4, efer))
+	c->guest_cr0 = merge_saved_cr0(c, l0, vmcs_read_nw(VMCS_GUEST_CR0), e->m.cr0_shadow);
+	c->guest_cr4 = merge_saved_cr4(c, l0, vmcs_read_nw(VMCS_GUEST_CR4), e->m.cr4_shadow);
+	if (c->exit_ctl & EXIT_SAVE_DEBUG)
+		c->guest_dr7 = vmcs_read_nw(VMCS_GUEST_DR7);
+}
+
+static void save_msrs(struct vmcs02 *e)
+{
+	struct vmcs12 *c = &e->v12;
+	u64 efer = vmcs_read64(VMCS_GUEST_EFER);
+
+	if (c->exit_ctl & EXIT_SAVE_DEBUG)
+		c->guest_debugctl = vmcs_read64(VMCS_GUEST_DEBUGCTL);
+	if (c->exit_ctl & EXIT_SAVE_PAT)
+		c->guest_pat = vmcs_read64(VMCS_GUEST_PAT);
+	if (c->exit_ctl & EXIT_SAVE_EFER)
+		c->guest_efer = efer;
+	if (v12_sec(e, SEC_EPT) &&
+	    pae_paging(vmcs_read_nw(VMCS_GUEST_CR0), vmcs_read_nw(VMCS_GUEST_CR4), efer))
 		save_pdptes(e);
-	if (e->m.sec & SEC_VID)
-		e->v12.guest_intr_status = vmcs_read16(VMCS_GUEST_INTR_STATUS);
+}
+
+void guest_area_sync(struct vcpu *v, struct vmcs02 *e, u32 groups)
+{
+	groups &= e->stale;
+	e->stale &= ~groups;
+	for (unsigned g = GROUP_CRDR; g <= GROUP_OTHER; g++) {
+		if (!(groups & BIT32(g)))
+			continue;
+		for (unsigned i = group_at[g]; i < group_at[g + 1]; i++)
+			field_set(&e->v12, &area[i], vmcs_read_raw(area[i].encoding));
+	}
+	if (groups & BIT32(GROUP_CRDR))
+		save_crdr(v, e);
+	if (groups & BIT32(GROUP_GUEST_GRP1))
+		save_msrs(e);
+}
+
+void guest_area_fetch(struct vcpu *v, struct vmcs02 *e, u32 groups)
+{
+	if (likely(!(e->stale & groups)))
+		return;
+	e->eager |= groups & LAZY_GROUPS;
+	vmcs_load(&e->hw);
+	guest_area_sync(v, e, groups);
+	vmcs_load(v->vmcs);
+}
+
+/* VMX_MISC bit 5: the control follows the mode L2 was in. */
+static void save_mode(struct vmcs02 *e)
+{
+	u32 ctl = (e->v12.entry_ctl & ~ENTRY_IA32E) |
+		  (vmcs_read64(VMCS_GUEST_EFER) & EFER_LMA ? ENTRY_IA32E : 0);
+
+	if (ctl != e->v12.entry_ctl)
+		e->dirty |= BIT32(GROUP_CONTROL_ENTRY);
+	e->v12.entry_ctl = ctl;
 }
 
 void guest_area_save(struct vcpu *v, struct vmcs02 *e)
 {
-	for (unsigned i = 0; i < area_count; i++)
-		field_set(&e->v12, &area[i], vmcs_read_raw(area[i].encoding));
-	save_special(v, e);
+	struct vmcs12 *c = &e->v12;
+
+	c->guest_rip = e->exit_rip = vmcs_read_nw(VMCS_GUEST_RIP);
+	c->guest_rsp = vmcs_read_nw(VMCS_GUEST_RSP);
+	c->guest_rflags = vmcs_read_nw(VMCS_GUEST_RFLAGS);
 	/* There is no SMM: the bit an SMI would set must not show. */
-	e->v12.guest_intr_state &= ~INTR_STATE_SMI;
-	e->v12.guest_activity = v->nested->activity;
+	c->guest_intr_state = vmcs_read32(VMCS_GUEST_INTR_STATE) & ~INTR_STATE_SMI;
+	c->guest_activity = v->nested->activity;
+	if (e->m.sec & SEC_VID)
+		c->guest_intr_status = vmcs_read16(VMCS_GUEST_INTR_STATUS);
+	save_mode(e);
+	e->stale = LAZY_GROUPS;
+	if (++e->exits % EAGER_EXITS == 0)
+		e->eager = 0;
+	if (e->eager)
+		guest_area_sync(v, e, e->eager);
 }

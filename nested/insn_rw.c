@@ -41,6 +41,7 @@ enum exit_action emul_vmread(struct vcpu *v)
 		return vmfail_invalid(v);
 	if (!find_field(n, o.encoding, &f))
 		return vmfail(v, ERROR_NO_FIELD);
+	guest_area_fetch(v, n->current, BIT32(f.group));
 	value = vmcs12_read(&n->current->v12, &f);
 	if (o.info & INFO_REGISTER)
 		vcpu_set_reg(v, INFO_REG1(o.info), o.wide ? value : (u32)value);
@@ -68,6 +69,7 @@ enum exit_action emul_vmwrite(struct vcpu *v)
 		return vmfail(v, ERROR_NO_FIELD);
 	if (f.read_only && !(n->caps.misc & VMX_MISC_WRITE_INFO))
 		return vmfail(v, ERROR_READ_ONLY);
+	guest_area_fetch(v, n->current, BIT32(f.group)); /* the whole group will be loaded */
 	vmcs12_write(&n->current->v12, &f, value);
 	n->current->dirty |= BIT32(f.group);
 	return vmsucceed(v);

@@ -124,12 +124,22 @@ void needs_init(struct l0_needs *needs);
  * VMCS02 current. */
 enum exit_action nested_before_entry(struct vcpu *v);
 
-/* --- guest_area.c: VMCS02 current --- */
+/* --- guest_area.c --- */
 void guest_area_init(void);
-/* VMCS12's guest area (those groups in `dirty`) into VMCS02. */
-void guest_area_load(struct vcpu *v, struct vmcs02 *e, u32 dirty);
-/* And back, as at an exit. */
+/* VMCS12's guest area into VMCS02: dirty groups, and what L0 merged. VMCS02 current. */
+void guest_area_load(struct vcpu *v, struct vmcs02 *e);
+/* The same when neither controls nor control registers have changed since the last exit. VMCS02 current. */
+void guest_area_reload(struct vmcs02 *e);
+/* As at an exit: what L1 always looks at; the other groups become stale in VMCS12. VMCS02 current. */
 void guest_area_save(struct vcpu *v, struct vmcs02 *e);
+/* Bring stale groups up to date. sync: VMCS02 current; fetch: L1 runs, VMCS01 current before and after. */
+void guest_area_sync(struct vcpu *v, struct vmcs02 *e, u32 groups);
+void guest_area_fetch(struct vcpu *v, struct vmcs02 *e, u32 groups);
+
+/* --- quick.c --- */
+/* Nothing that the checks look at, or that is merged, has changed since the last exit but in ways that cannot
+ * fail. VMCS01 current. */
+bool entry_is_quick(struct vcpu *v, const struct vmcs02 *e);
 
 /* --- reflect.c --- */
 /* Describe the exit that hardware reported. VMCS02 current. */

@@ -194,14 +194,15 @@ static void load_host(struct vcpu *v, const struct left_over *left)
 
 /* --- the way back --- */
 
-static struct left_over left_by_l2(struct vcpu *v, const struct vmcs02 *e)
+/* CR0: CD, NW and ET only, which hardware does not hold for L2; they are where L2 or L1 wrote them. */
+static struct left_over left_by_l2(const struct vmcs02 *e)
 {
-	const struct l0_needs *l0 = &v->nested->needs;
+	const struct vmcs12 *c = &e->v12;
 
 	return (struct left_over){
-		.efer = vmcs_read64(VMCS_GUEST_EFER),
-		.pat = vmcs_read64(VMCS_GUEST_PAT),
-		.cr0 = merge_saved_cr0(&e->v12, l0, vmcs_read_nw(VMCS_GUEST_CR0), e->m.cr0_shadow),
+		.efer = c->exit_ctl & EXIT_LOAD_EFER ? 0 : vmcs_read64(VMCS_GUEST_EFER),
+		.pat = c->exit_ctl & EXIT_LOAD_PAT ? 0 : vmcs_read64(VMCS_GUEST_PAT),
+		.cr0 = (c->guest_cr0 & c->cr0_mask) | (e->m.cr0_shadow & ~c->cr0_mask) | CR0_ET,
 		.nmi_blocked = !v12_pin(e, PIN_VNMI) && vmcs_read32(VMCS_GUEST_INTR_STATE) & INTR_STATE_NMI,
 	};
 }
@@ -242,7 +243,7 @@ enum exit_action reflect(struct vcpu *v, const struct l2_exit *x)
 {
 	struct nested *n = v->nested;
 	struct vmcs02 *e = n->current;
-	struct left_over left = left_by_l2(v, e);
+	struct left_over left = left_by_l2(e);
 	bool stored;
 
 	if (e->v12.exit_ctl & EXIT_SAVE_TIMER)
@@ -281,7 +282,8 @@ enum exit_action reflect_failed_entry(struct vcpu *v, u32 reason, u64 qual)
 	e->v12.exit_reason = reason | EXIT_REASON_FAILED_ENTRY;
 	e->v12.exit_qual = qual;
 	if (v->level == &level_l2) {
-		left = left_by_l2(v, e);
+		left = left_by_l2(e);
+		guest_area_sync(v, e, e->stale); /* VMCS02 still has what this entry loaded */
 		e->launched = n->was_launched;
 		e->dirty = GROUPS_ALL; /* the MSR list changed VMCS02, not VMCS12 */
 		switch_to_l1(v);

@@ -73,6 +73,8 @@ static void read_in(struct vcpu *v, struct vmcs02 *e, u64 ptr)
 	e->launched = ok && head.launched;
 	e->ptr = ptr;
 	e->dirty = GROUPS_ALL;
+	e->stale = e->eager = 0;
+	e->checked = false;
 	e->vpid12 = 0; /* the tag held another VMCS's translations */
 }
 
@@ -139,6 +141,7 @@ struct vmcs02 *vmcs02_get(struct vcpu *v, u64 ptr)
 
 void vmcs02_release(struct vcpu *v, struct vmcs02 *e)
 {
+	guest_area_fetch(v, e, e->stale);
 	write_back(v, e);
 	e->ptr = NO_VMCS;
 }

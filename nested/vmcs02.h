@@ -22,13 +22,13 @@
 	X(VPID)                                                                                              \
 	X(IO_BITMAP_A)                                                                                       \
 	X(IO_BITMAP_B)                                                                                       \
-	X(MSR_BITMAP) X(TSC_OFFSET) X(VIRTUAL_APIC) X(APIC_ACCESS) X(EPTP) X(EOI_EXIT_BITMAP_0)              \
-		X(EOI_EXIT_BITMAP_1) X(EOI_EXIT_BITMAP_2) X(EOI_EXIT_BITMAP_3) X(XSS_EXITING_BITMAP)         \
-			X(ENCLS_EXITING_BITMAP) X(TSC_MULTIPLIER) X(PIN_CTL) X(PROC_CTL) X(EXCEPTION_BITMAP) \
-				X(PF_MASK) X(PF_MATCH) X(CR3_TARGET_COUNT) X(EXIT_CTL) X(TPR_THRESHOLD)      \
-					X(SEC_CTL) X(PLE_GAP) X(PLE_WINDOW) X(CR0_MASK) X(CR4_MASK)          \
-						X(CR0_SHADOW) X(CR4_SHADOW) X(CR3_TARGET0) X(CR3_TARGET1)    \
-							X(CR3_TARGET2) X(CR3_TARGET3)
+	X(MSR_BITMAP)                                                                                        \
+	X(TSC_OFFSET) X(VIRTUAL_APIC) X(APIC_ACCESS) X(EPTP) X(EOI_EXIT_BITMAP_0) X(EOI_EXIT_BITMAP_1)       \
+		X(EOI_EXIT_BITMAP_2) X(EOI_EXIT_BITMAP_3) X(XSS_EXITING_BITMAP) X(ENCLS_EXITING_BITMAP)      \
+			X(TSC_MULTIPLIER) X(PIN_CTL) X(PROC_CTL) X(EXCEPTION_BITMAP) X(PF_MASK) X(PF_MATCH)  \
+				X(CR3_TARGET_COUNT) X(EXIT_CTL) X(TPR_THRESHOLD) X(SEC_CTL) X(PLE_GAP)       \
+					X(PLE_WINDOW) X(CR0_MASK) X(CR4_MASK) X(CR0_SHADOW) X(CR4_SHADOW)    \
+						X(CR3_TARGET0) X(CR3_TARGET1) X(CR3_TARGET2) X(CR3_TARGET3)
 
 enum mirror {
 #define X(name) MIRROR_##name,
@@ -47,7 +47,13 @@ struct vmcs02 {
 	struct vmcs12 v12;
 	bool launched; /* launch state as L1 knows it */
 	u32 dirty;     /* BIT32(enum vmcs12_group) written since the last entry */
-	u64 used;      /* nested->clock at the last use */
+	u32 stale;     /* groups in which VMCS02 is newer than VMCS12: guest_area_fetch before reading them */
+	u32 eager;     /* groups that L1 reads after exits: not left stale */
+	u32 exits;     /* counts reflections */
+	u64 exit_rip;  /* RIP at the last one */
+	bool checked;  /* all checks passed at the last entry, with... */
+	bool checked_ia32e; /* ...L1's EFER.LMA */
+	u64 used;           /* nested->clock at the last use */
 
 	struct vmcs hw;
 	struct bitmaps02 *bitmaps;
