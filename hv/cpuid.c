@@ -4,6 +4,7 @@
  * rule names. SDM "CPUID—CPU Identification".
  */
 #include "hv/cpuid.h"
+#include "hv/exit.h"
 #include "hv/timer.h"
 #include "hv/vcpu.h"
 #include "hv/vcpu_switch.h"
@@ -113,6 +114,11 @@ bool cpuid_offers(u32 leaf, unsigned reg, unsigned bit)
 	const u32 *r = (const u32 *)slot(leaf, 0);
 
 	return r[reg] >> bit & 1;
+}
+
+u8 cpuid_phys_bits(void)
+{
+	return (u8)extended[8].eax;
 }
 
 /* SDM "Control Registers": each bit with the feature that brings it; those without a condition every 64-bit
@@ -230,16 +236,19 @@ static struct cpuid leaf_d(u32 sub)
 	return sub < 64 && offered >> sub & 1 ? r : (struct cpuid){0};
 }
 
-struct cpuid vcpu_cpuid(struct vcpu *v, u32 leaf, u32 sub)
+/* SDM: above the highest leaf of either range comes the data of the highest basic leaf. */
+static u32 clamp(u32 leaf)
 {
-	/* SDM: above the highest leaf of either range comes the data of the highest basic leaf. */
-	if (leaf >> 31) {
-		if (leaf <= LEAF_EXT_MAX)
-			return extended[leaf & 15];
-		leaf = leaf_max;
-	} else if (leaf > leaf_max) {
-		leaf = leaf_max;
-	}
+	if (likely(leaf <= leaf_max) || (leaf >> 31 && leaf <= LEAF_EXT_MAX))
+		return leaf;
+	return leaf_max;
+}
+
+#define DYNAMIC_LEAVES (BIT32(0x1) | BIT32(0x4) | BIT32(0x7) | BIT32(0xb) | BIT32(0xd))
+
+/* Leaves that follow the vCPU's state or the subleaf. */
+static struct cpuid dynamic(struct vcpu *v, u32 leaf, u32 sub)
+{
 	switch (leaf) {
 	case 0x1:
 		return leaf_1(v);
@@ -249,9 +258,37 @@ struct cpuid vcpu_cpuid(struct vcpu *v, u32 leaf, u32 sub)
 		return leaf_7(v, sub);
 	case 0xb:
 		return leaf_b(v, sub);
-	case 0xd:
-		return leaf_d(sub);
 	default:
-		return basic[leaf];
+		return leaf_d(sub);
 	}
+}
+
+struct cpuid vcpu_cpuid(struct vcpu *v, u32 leaf, u32 sub)
+{
+	leaf = clamp(leaf);
+	if (leaf >> 31)
+		return extended[leaf & 15];
+	return DYNAMIC_LEAVES >> leaf & 1 ? dynamic(v, leaf, sub) : basic[leaf];
+}
+
+static enum exit_action give(struct vcpu *v, const struct cpuid *r)
+{
+	v->regs[RAX] = r->eax;
+	v->regs[RBX] = r->ebx;
+	v->regs[RCX] = r->ecx;
+	v->regs[RDX] = r->edx;
+	return RESUME_NEXT;
+}
+
+enum exit_action exit_cpuid(struct vcpu *v)
+{
+	u32 leaf = clamp((u32)v->regs[RAX]);
+	struct cpuid r;
+
+	if (leaf >> 31)
+		return give(v, &extended[leaf & 15]);
+	if (likely(!(DYNAMIC_LEAVES >> leaf & 1)))
+		return give(v, &basic[leaf]);
+	r = dynamic(v, leaf, (u32)v->regs[RCX]);
+	return give(v, &r);
 }

@@ -9,6 +9,8 @@
 void cpuid_init(void);
 /* CR4 bits an L1 may set: those of features its CPUID shows. Without VMXE. */
 u64 cpuid_cr4_offered(void);
+/* MAXPHYADDR as L1 sees it. */
+u8 cpuid_phys_bits(void);
 /* One feature bit as L1 sees it, before the per-vCPU bits: leaf, subleaf 0, register (0 eax .. 3 edx). */
 bool cpuid_offers(u32 leaf, unsigned reg, unsigned bit);
 

@@ -7,6 +7,25 @@
 
 	.text
 
+/* All but RSP, from the vCPU at RDI; RDI last. */
+	.macro	load_registers
+	mov	0(%rdi), %rax
+	mov	8(%rdi), %rcx
+	mov	16(%rdi), %rdx
+	mov	24(%rdi), %rbx
+	mov	40(%rdi), %rbp
+	mov	48(%rdi), %rsi
+	mov	64(%rdi), %r8
+	mov	72(%rdi), %r9
+	mov	80(%rdi), %r10
+	mov	88(%rdi), %r11
+	mov	96(%rdi), %r12
+	mov	104(%rdi), %r13
+	mov	112(%rdi), %r14
+	mov	120(%rdi), %r15
+	mov	56(%rdi), %rdi
+	.endm
+
 /* Exit: HOST_RIP. Interrupts are off, GS is the CPU's, flags are clear. */
 	.globl vmx_exit
 	.balign 16
@@ -37,26 +56,14 @@ vmx_exit:
 	.globl vcpu_enter
 vcpu_enter:
 	mov	VCPU_VMCS(%rdi), %rax
-	cmpb	$0, VMCS_LAUNCHED(%rax)		/* MOV leaves the flags alone */
-	mov	0(%rdi), %rax
-	mov	8(%rdi), %rcx
-	mov	16(%rdi), %rdx
-	mov	24(%rdi), %rbx
-	mov	40(%rdi), %rbp
-	mov	48(%rdi), %rsi
-	mov	64(%rdi), %r8
-	mov	72(%rdi), %r9
-	mov	80(%rdi), %r10
-	mov	88(%rdi), %r11
-	mov	96(%rdi), %r12
-	mov	104(%rdi), %r13
-	mov	112(%rdi), %r14
-	mov	120(%rdi), %r15
-	mov	56(%rdi), %rdi
+	cmpb	$0, VMCS_LAUNCHED(%rax)
 	je	1f
+	load_registers
 	vmresume
 	jmp	vmx_entry_failed
-1:	vmlaunch
+1:	movb	$1, VMCS_LAUNCHED(%rax)		/* a VMLAUNCH that fails early is L0's bug; late, nested/ never retries it */
+	load_registers
+	vmlaunch
 
 /* VMfail: the VMCS that L0 made is wrong, its own bug. The stack is still the CPU's. */
 vmx_entry_failed:

@@ -2,6 +2,7 @@
 /* An exit's way from entry.S to its handler and back; the table of handlers for L1. */
 #include "hv/exit.h"
 #include "hv/cpu.h"
+#include "hv/insn_len.h"
 #include "hv/print.h"
 #include "hv/sched.h"
 
@@ -59,12 +60,10 @@ enum exit_action exit_l1(struct vcpu *v, u32 reason)
 
 struct vcpu *vcpu_exit(struct vcpu *v)
 {
-	enum exit_action a;
+	enum exit_action a = v->level->exit(v, vmcs_read32(VMCS_EXIT_REASON));
 
-	v->vmcs->launched = true;
-	a = v->level->exit(v, vmcs_read32(VMCS_EXIT_REASON));
-	if (a == RESUME_NEXT)
-		insn_advance(v);
+	if (likely(a == RESUME_NEXT))
+		insn_advance_inline(vmcs_read32(VMCS_EXIT_INSN_LEN));
 	while (unlikely(v->pending) && a != RESCHEDULE)
 		a = v->level->gate(v);
 	return unlikely(a == RESCHEDULE) ? sched_next(v) : v;

@@ -3,17 +3,6 @@
 #include "hv/exit.h"
 #include "hv/vcpu_switch.h"
 
-enum exit_action exit_cpuid(struct vcpu *v)
-{
-	struct cpuid r = vcpu_cpuid(v, (u32)v->regs[RAX], (u32)v->regs[RCX]);
-
-	v->regs[RAX] = r.eax;
-	v->regs[RBX] = r.ebx;
-	v->regs[RCX] = r.ecx;
-	v->regs[RDX] = r.edx;
-	return RESUME_NEXT;
-}
-
 /* The gate wakes it: at once, when an interrupt is due already (PEND_INTR makes it look). */
 enum exit_action exit_hlt(struct vcpu *v)
 {

@@ -390,21 +390,44 @@ static const struct msr_rule msr_table[] = {
 	/* clang-format on */
 };
 
-static const struct msr_rule *find(u32 msr)
+_Static_assert(ARRAY_SIZE(msr_table) < 255, "an index fits a byte");
+
+/* Row + 1 by number for the two ranges that matter; 0: not in the table. The others are searched. */
+#define INDEX_LOW  0xb00u
+#define INDEX_HIGH 0x200u
+#define HIGH_FIRST 0xc0000000u
+static u8 index_low[INDEX_LOW], index_high[INDEX_HIGH];
+
+static void index_init(void)
 {
-	size_t low = 0, high = ARRAY_SIZE(msr_table);
+	for (size_t i = 0; i < ARRAY_SIZE(msr_table); i++)
+		for (u32 m = msr_table[i].first; m <= msr_table[i].last; m++) {
+			if (m < INDEX_LOW)
+				index_low[m] = (u8)(i + 1);
+			else if (m >= HIGH_FIRST && m - HIGH_FIRST < INDEX_HIGH)
+				index_high[m - HIGH_FIRST] = (u8)(i + 1);
+		}
+}
 
-	while (low < high) {
-		size_t mid = (low + high) / 2;
-
-		if (msr > msr_table[mid].last)
-			low = mid + 1;
-		else if (msr < msr_table[mid].first)
-			high = mid;
-		else
-			return &msr_table[mid];
-	}
+static const struct msr_rule *search(u32 msr)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(msr_table); i++)
+		if (msr >= msr_table[i].first && msr <= msr_table[i].last)
+			return &msr_table[i];
 	return NULL;
+}
+
+static inline const struct msr_rule *find(u32 msr)
+{
+	u32 row;
+
+	if (likely(msr < INDEX_LOW))
+		row = index_low[msr];
+	else if (msr - HIGH_FIRST < INDEX_HIGH)
+		row = index_high[msr - HIGH_FIRST];
+	else
+		return search(msr);
+	return row ? &msr_table[row - 1] : NULL;
 }
 
 bool msr_read(struct vcpu *v, u32 msr, u64 *value)
@@ -435,6 +458,7 @@ static void pass(u32 msr, u8 what)
 
 void msr_init(void)
 {
+	index_init();
 	memset(l1_msr_bitmap, 0xff, sizeof(l1_msr_bitmap));
 	memset(l1_io_bitmap, 0xff, sizeof(l1_io_bitmap));
 	for (size_t i = 0; i < ARRAY_SIZE(msr_table); i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Registers and processor mode of what runs on a vCPU, read from the current VMCS. */
+#include "hv/cpuid.h"
 #include "hv/vcpu.h"
 #include "mm/guest_copy.h"
 
@@ -46,6 +47,7 @@ static u32 read_pkru(void)
 
 void vcpu_paging(struct vcpu *v, struct paging *out)
 {
+	(void)v;
 	*out = (struct paging){
 		.cr0 = vcpu_cr0(),
 		.cr3 = vmcs_read_nw(VMCS_GUEST_CR3),
@@ -53,10 +55,11 @@ void vcpu_paging(struct vcpu *v, struct paging *out)
 		.efer = vmcs_read64(VMCS_GUEST_EFER),
 		.user = vcpu_cpl() == 3,
 		.ac = vmcs_read_nw(VMCS_GUEST_RFLAGS) & RFLAGS_AC,
-		.phys_bits = (u8)vcpu_cpuid(v, 0x80000008, 0).eax,
+		.phys_bits = cpuid_phys_bits(),
 	};
-	for (unsigned i = 0; i < 4; i++)
-		out->pdpte[i] = vmcs_read_raw(VMCS_GUEST_PDPTE0 + 2 * i);
+	if (out->cr4 & CR4_PAE && !(out->efer & EFER_LMA))
+		for (unsigned i = 0; i < 4; i++)
+			out->pdpte[i] = vmcs_read_raw(VMCS_GUEST_PDPTE0 + 2 * i);
 	if (out->cr4 & CR4_PKE)
 		out->pkru = read_pkru();
 }

@@ -3,6 +3,7 @@
 #include "hv/vmcs.h"
 #include "hv/cpu.h"
 #include "hv/print.h"
+#include "hv/symbols.h"
 #include "hv/x86.h"
 #include "mm/palloc.h"
 
@@ -61,6 +62,15 @@ void vmcs_load(struct vmcs *vmcs)
 	BUG_ON(vmcs->cpu != c);
 	BUG_ON(!vmptrld(ptr_hpa(vmcs->page)));
 	c->current = vmcs;
+}
+
+void vmcs_access_failed(u64 rip)
+{
+	u64 offset = 0;
+	const char *name = symbol_at(rip, &offset);
+
+	panic("VMREAD or VMWRITE failed in %s+%#llx (%#llx)", name ? name : "?", (unsigned long long)offset,
+	      (unsigned long long)rip);
 }
 
 static const struct {

@@ -206,24 +206,34 @@ void vmcs_dump(void);
 /* Field name for dumps and messages, "?" when unknown. */
 const char *vmcs_field_name(u32 encoding);
 
+/* A VMREAD or VMWRITE of L0 failed: a field this CPU lacks, or no current VMCS. `rip` is the instruction. */
+void vmcs_access_failed(u64 rip) __attribute__((noreturn));
+
+/* The failing path stands far away and knows its place: an access costs the instruction and one branch. */
+#define VMCS_ACCESS_CHECK                                                                                    \
+	"jbe 2f\n\t"                                                                                         \
+	".pushsection .text.unlikely, \"ax\"\n"                                                              \
+	"2:\tmov $1b, %%edi\n\t"                                                                             \
+	"jmp vmcs_access_failed\n\t"                                                                         \
+	".popsection"
+
 static inline u64 vmcs_read_raw(u32 field)
 {
 	u64 value;
-	bool fail;
 
-	asm volatile("vmread %2, %1" : "=@ccbe"(fail), "=r"(value) : "r"((u64)field) : "memory");
-	if (unlikely(fail))
-		panic("vmread %#x", field);
+	asm volatile("1: vmread %1, %0\n\t" VMCS_ACCESS_CHECK
+		     : "=r"(value)
+		     : "r"((u64)field)
+		     : "cc", "memory");
 	return value;
 }
 
 static inline void vmcs_write_raw(u32 field, u64 value)
 {
-	bool fail;
-
-	asm volatile("vmwrite %2, %1" : "=@ccbe"(fail) : "r"((u64)field), "r"(value) : "memory");
-	if (unlikely(fail))
-		panic("vmwrite %#x", field);
+	asm volatile("1: vmwrite %1, %0\n\t" VMCS_ACCESS_CHECK
+		     :
+		     : "r"((u64)field), "r"(value)
+		     : "cc", "memory");
 }
 
 #define VMCS_ACCESS(bits, w)                                                                                 \

@@ -194,6 +194,8 @@ bool guest_walk(const struct l1mem *m, const struct paging *p, u64 linear, enum 
 	const struct walk_source source = {
 		.read = l1_entry_read, .cmpxchg = l1_entry_cmpxchg, .ctx = (void *)(uintptr_t)m};
 
+	if (likely(guest_walk_fast(m, p, linear, a, out)))
+		return true;
 	return paging_walk(&source, p, linear, a, &out->v, fault) == WALK_OK;
 }
 

@@ -23,6 +23,9 @@ enum walk_result { WALK_OK, WALK_FAULT, WALK_GIVEN_UP };
 enum walk_result paging_walk(const struct walk_source *s, const struct paging *p, u64 linear, enum access a,
 			     u64 *out, struct page_fault *fault);
 
+/* The same for 4-level paging in L1's memory when nothing is unusual. False: unknown, ask paging_walk. */
+bool guest_walk_fast(const struct l1mem *m, const struct paging *p, u64 linear, enum access a, gpa_t *out);
+
 /* A linear address as wide as the mode makes it. */
 static inline u64 paging_linear(const struct paging *p, u64 linear)
 {

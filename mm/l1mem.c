@@ -92,6 +92,7 @@ void l1mem_destroy(struct l1mem *m)
 		pfree(HPA(c->hpa), size_order(c->size));
 	}
 	m->count = 0;
+	m->chunk[0].size = 0; /* find_chunk looks there first */
 	m->ram = m->low = m->high = 0;
 }
 
@@ -100,6 +101,9 @@ static const struct l1mem_chunk *find_chunk(const struct l1mem *m, u64 gpa)
 {
 	unsigned from = 0, to = m->count;
 
+	/* A guest that came early has one chunk for all of its low RAM. */
+	if (likely(gpa - m->chunk[0].gpa < m->chunk[0].size))
+		return &m->chunk[0];
 	while (from < to) {
 		unsigned mid = (from + to) / 2;
 		const struct l1mem_chunk *c = &m->chunk[mid];

@@ -5,7 +5,7 @@
  */
 /* SOURCES: hv/load_linux.c hv/load_multiboot1.c hv/load_multiboot2.c */
 /* SOURCES: hv/load_elf.c hv/load_map.c hv/load_mb.c */
-/* SOURCES: mm/guest_copy.c mm/guest_walk.c mm/l1mem.c mm/memmap.c mm/ept.c */
+/* SOURCES: mm/guest_copy.c mm/guest_walk.c mm/guest_walk_fast.c mm/l1mem.c mm/memmap.c mm/ept.c */
 #include <assert.h>
 #include <stdio.h>
 #include "guest_ram.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Guest memory access: all or nothing, across chunks, never outside of the guest's RAM. */
-/* SOURCES: mm/guest_copy.c mm/guest_walk.c mm/l1mem.c mm/memmap.c mm/ept.c */
+/* SOURCES: mm/guest_copy.c mm/guest_walk.c mm/guest_walk_fast.c mm/l1mem.c mm/memmap.c mm/ept.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

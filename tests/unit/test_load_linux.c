@@ -2,7 +2,7 @@
 /* Loading a bzImage: what the kernel finds, and that hostile headers end in one line. Linux "The Linux/x86
  * Boot Protocol". */
 /* SOURCES: hv/load_linux.c hv/load_map.c hv/load_mb.c */
-/* SOURCES: mm/guest_copy.c mm/guest_walk.c mm/l1mem.c mm/memmap.c mm/ept.c */
+/* SOURCES: mm/guest_copy.c mm/guest_walk.c mm/guest_walk_fast.c mm/l1mem.c mm/memmap.c mm/ept.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

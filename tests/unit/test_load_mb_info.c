@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a multiboot kernel is told: modules, memory, command lines, ACPI, in both versions of the protocol. */
 /* SOURCES: hv/load_multiboot1.c hv/load_multiboot2.c hv/load_elf.c hv/load_map.c hv/load_mb.c */
-/* SOURCES: mm/guest_copy.c mm/guest_walk.c mm/l1mem.c mm/memmap.c mm/ept.c */
+/* SOURCES: mm/guest_copy.c mm/guest_walk.c mm/guest_walk_fast.c mm/l1mem.c mm/memmap.c mm/ept.c */
 #include "tests/unit/mb_image.h"
 
 static u8 module_a[5000], module_b[3];

@@ -2,7 +2,7 @@
 /* Multiboot1 and multiboot2 kernels: finding the header, loading ELF and images given by addresses, refusals.
  */
 /* SOURCES: hv/load_multiboot1.c hv/load_multiboot2.c hv/load_elf.c hv/load_map.c hv/load_mb.c */
-/* SOURCES: mm/guest_copy.c mm/guest_walk.c mm/l1mem.c mm/memmap.c mm/ept.c */
+/* SOURCES: mm/guest_copy.c mm/guest_walk.c mm/guest_walk_fast.c mm/l1mem.c mm/memmap.c mm/ept.c */
 #include "tests/unit/mb_image.h"
 
 /* --- ELF --- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shadow EPTs: EPT12 AND EPT01 and never more, dropped by INVEPT, with pages that nobody reuses too early. */
 /* clang-format off */
-/* SOURCES: nested/sept.c nested/sept_root.c nested/ept12.c mm/guest_copy.c mm/guest_walk.c mm/l1mem.c mm/ept.c mm/memmap.c */
+/* SOURCES: nested/sept.c nested/sept_root.c nested/ept12.c mm/guest_copy.c mm/guest_walk.c mm/guest_walk_fast.c mm/l1mem.c mm/ept.c mm/memmap.c */
 /* clang-format on */
 #include <pthread.h>
 #include <time.h>
