@@ -46,6 +46,10 @@ void machine_reset(struct machine *m)
 	vpic_reset(m); /* again: the lines' edges are forgotten */
 	m->outcome = OUTCOME_NONE;
 	spin_unlock(&m->lock);
+	/* The vCPUs stand still or are not there yet; vcpu_reset does the rest of their APICs. */
+	for (unsigned i = 0; i < m->guest->nr_vcpus; i++)
+		if (m->guest->vcpu[i] && m->guest->vcpu[i]->lapic)
+			vlapic_timer_reset(m->guest->vcpu[i]->lapic);
 }
 
 u32 machine_in(struct vcpu *v, u16 port, unsigned size)

@@ -129,12 +129,31 @@ static bool alarm_matches(const struct vrtc *r, unsigned reg, unsigned value)
 	return (reg == ALARM_HOUR ? decode_hour(r, alarm) : decode(r, alarm)) == value;
 }
 
+/* False: no second of a day matches, and there is no use in looking for one. */
+static bool alarm_possible(const struct vrtc *r)
+{
+	static const struct {
+		u8 reg, limit;
+	} parts[] = {{ALARM_HOUR, 24}, {ALARM_MINUTE, 60}, {ALARM_SECOND, 60}};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(parts); i++) {
+		u8 alarm = r->frozen[parts[i].reg];
+		unsigned value = parts[i].reg == ALARM_HOUR ? decode_hour(r, alarm) : decode(r, alarm);
+
+		if ((alarm & ANY) != ANY && value >= parts[i].limit)
+			return false;
+	}
+	return true;
+}
+
 /* Seconds from `from` (on) to the first second the alarm matches; more than a day: never. Goes by hours, then
  * minutes, then seconds. */
 static u32 until_alarm(const struct vrtc *r, s64 from)
 {
 	u32 first = (u32)((from % DAY_SECONDS + DAY_SECONDS) % DAY_SECONDS), t = first;
 
+	if (!alarm_possible(r))
+		return DAY_SECONDS + 1;
 	while (t < first + DAY_SECONDS) {
 		if (!alarm_matches(r, ALARM_HOUR, t / 3600 % 24))
 			t += 3600 - t % 3600;

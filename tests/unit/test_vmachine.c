@@ -318,7 +318,11 @@ static void test_restart(void **state)
 	outb(0x3f9, 0x0f);
 	machine_console_input(guest.machine, 'x');
 	outb(0x21, 0);
+	vlapic_mmio_write(&vcpus[2], APIC_SVR, 0x1ff);
+	vlapic_mmio_write(&vcpus[2], APIC_LVT_TIMER, 0x20040);
+	vlapic_mmio_write(&vcpus[2], APIC_TIMER_INITIAL, 100000000);
 	pass(HZ);
+	assert_non_null(timers);
 	assert_true(machine_pic_pending(guest.machine));
 	machine_reset(guest.machine);
 	assert_false(machine_pic_pending(guest.machine));
