@@ -215,6 +215,7 @@ static void measure_violation(void)
 	touched = pages_alloc(TOUCH_PAGES, PAGE_SIZE);
 	for (u64 i = 0; i < TOUCH_PAGES; i++)
 		*ept_entry(root, addr_of(touched) + i * PAGE_SIZE, PAGE_SIZE) = 0;
+	invept(1, ept_pointer(root));
 	invept(1, ept_pointer(root)); /* earlier L2s may have used them */
 	l2_prepare(l2_touch);
 	r = l2_launch();
