@@ -41,6 +41,13 @@ struct vlapic *vlapic_create(struct vcpu *v)
 	return l;
 }
 
+void vlapic_destroy(struct vlapic *l)
+{
+	timer_cancel(&l->timer);
+	page_free(l->page);
+	page_free(l);
+}
+
 void vlapic_reset(struct vcpu *v, bool init)
 {
 	struct vlapic *l = v->lapic;

@@ -182,8 +182,7 @@ static inline void power_off(void)
 {
 	timers = NULL;
 	for (unsigned i = 0; i < guest.nr_vcpus; i++) {
-		page_free(guest.vcpu[i]->lapic->page);
-		page_free(guest.vcpu[i]->lapic);
+		vlapic_destroy(guest.vcpu[i]->lapic);
 		guest.vcpu[i] = NULL;
 	}
 	free(guest.machine);
