@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Guests' consoles on L0's. A raw guest's bytes go straight through. A prefixed guest's bytes are gathered to
- * lines, so that lines of two guests never tear; an unfinished line (a prompt) is shown after a while and
- * closed before anything else is printed. Knows nothing of UARTs.
+ * lines, so that lines of two guests never tear; an unfinished line (a prompt) is shown after a while, and
+ * hv/console ends it before anything else is printed. Knows nothing of UARTs.
  */
 #include "hv/guest_console.h"
 #include "hv/console.h"
@@ -14,13 +14,14 @@
 #include "hv/timer.h"
 #include "hv/x86.h"
 
-#define LINE_MAX     256
+#define LINE_MAX     1024
+#define LINE_END     2            /* "\r\n" */
 #define QUIET_TIME   (tsc_hz / 5) /* an unfinished line is shown when nothing came for so long */
 #define CTRL_BRACKET 0x1d
 #define INPUT_BURST  64 /* bytes taken in one go */
 
 struct line {
-	char text[LINE_MAX];
+	char text[LINE_MAX + LINE_END];
 	size_t used;
 	u64 last; /* host TSC of the last byte */
 	struct timer timer;
@@ -28,32 +29,27 @@ struct line {
 
 static struct spinlock lock; /* all below; never held while a device's lock is taken */
 static struct line lines[GUESTS_MAX];
-static struct guest *open_guest; /* whose unfinished line stands on the screen */
-
 static unsigned front; /* index in guests[] */
 static bool escape;    /* Ctrl-] was typed */
 
-static void start_line(struct guest *g)
+/* Raw guests share the cursor: byte by byte they cannot be told apart. */
+static const void *writer(const struct guest *g)
 {
-	if (open_guest == g)
-		return;
-	if (open_guest)
-		console_write("\n", 1);
-	console_write(g->name, strlen(g->name));
-	console_write(": ", 2);
+	return g->console_prefix ? (const void *)g : lines;
 }
 
 /* Show what was gathered. `whole`: its newline came. */
 static void show(struct guest *g, struct line *l, bool whole)
 {
-	if (!whole && !l->used)
-		return;
-	start_line(g);
-	if (whole)
+	char prefix[sizeof(g->name) + 2];
+
+	if (whole) {
+		l->text[l->used++] = '\r';
 		l->text[l->used++] = '\n';
-	console_write(l->text, l->used);
+	}
+	format(prefix, sizeof(prefix), "%s: ", g->name);
+	console_write_as(g, prefix, l->text, l->used);
 	l->used = 0;
-	open_guest = whole ? NULL : g;
 }
 
 static void on_timer(void *arg)
@@ -77,7 +73,7 @@ static void put_prefixed(struct guest *g, struct line *l, u8 c)
 		show(g, l, true);
 		return;
 	}
-	if (l->used == LINE_MAX - 1)
+	if (l->used == LINE_MAX)
 		show(g, l, false);
 	l->text[l->used++] = (char)c;
 	l->last = rdtsc();
@@ -94,12 +90,10 @@ void guest_console_putc(struct guest *g, u8 c)
 	char raw = (char)c;
 
 	spin_lock(&lock);
-	if (g->console_prefix) {
+	if (g->console_prefix)
 		put_prefixed(g, l, c);
-	} else {
-		console_write(&raw, 1);
-		open_guest = c == '\n' ? NULL : g;
-	}
+	else
+		console_write_as(writer(g), "", &raw, 1);
 	spin_unlock(&lock);
 }
 
@@ -110,10 +104,7 @@ void guest_console_flush(struct guest *g)
 	timer_cancel(&l->timer);
 	spin_lock(&lock);
 	show(g, l, false);
-	/* Whatever L0 says next starts in column 0. */
-	if (open_guest == g)
-		console_write("\n", 1);
-	open_guest = open_guest == g ? NULL : open_guest;
+	console_end_line(writer(g));
 	spin_unlock(&lock);
 }
 

@@ -10,7 +10,8 @@
 #include <stdarg.h>
 #include "hv/types.h"
 
-enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+/* LOG_ALWAYS: lines that other programs read, shown whatever loglevel= says. */
+enum log_level { LOG_ALWAYS = -1, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
 extern enum log_level log_level; /* what is shown; LOG_INFO until the command line says otherwise */
 
@@ -19,9 +20,10 @@ int format(char *buf, size_t n, const char *fmt, ...) __attribute__((format(prin
 int vformat(char *buf, size_t n, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
 void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-#define log_error(...) log_line(LOG_ERROR, __VA_ARGS__)
-#define log_warn(...)  log_line(LOG_WARN, __VA_ARGS__)
-#define log_info(...)  log_line(LOG_INFO, __VA_ARGS__)
-#define log_debug(...) log_line(LOG_DEBUG, __VA_ARGS__)
+#define log_always(...) log_line(LOG_ALWAYS, __VA_ARGS__)
+#define log_error(...)  log_line(LOG_ERROR, __VA_ARGS__)
+#define log_warn(...)   log_line(LOG_WARN, __VA_ARGS__)
+#define log_info(...)   log_line(LOG_INFO, __VA_ARGS__)
+#define log_debug(...)  log_line(LOG_DEBUG, __VA_ARGS__)
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Guests' consoles: raw bytes, prefixed lines that never tear, unfinished lines, whose the keyboard is. */
-/* SOURCES: hv/guest_console.c */
+/* SOURCES: hv/guest_console.c hv/console.c hv/print.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +12,8 @@
 #include "hv/dev/machine.h"
 #include "hv/guest.h"
 #include "hv/guest_console.h"
+#include "hv/screen.h"
+#include "hv/uart.h"
 #include "hv/print.h"
 #include "hv/timer.h"
 
@@ -20,32 +22,49 @@ struct guest *guests[GUESTS_MAX];
 unsigned nr_guests;
 
 static struct guest pair[2];
-static char screen[4096], keys[2][64], typed[64];
+static char screen[8192], keys[2][64], typed[64];
 static size_t typed_at;
 static struct timer *armed[2];
 
-void console_write(const char *s, size_t n)
+/* The only console is COM1; it never shows a carriage return. */
+bool uart_init(u32 baud)
 {
-	strncat(screen, s, n);
+	return baud == 115200;
 }
 
-int console_getc(void)
+void uart_write(const char *s, size_t n)
+{
+	size_t used = strlen(screen);
+
+	assert_true(used + n < sizeof(screen));
+	for (; n; n--, s++)
+		if (*s != '\r')
+			screen[used++] = *s;
+}
+
+int uart_getc(void)
 {
 	return typed[typed_at] ? typed[typed_at++] : -1;
 }
 
-void log_line(enum log_level level, const char *fmt, ...)
+bool fb_init(const struct framebuffer *screen_info)
 {
-	va_list ap;
-	char line[128];
+	(void)screen_info;
+	return false;
+}
 
-	(void)level;
-	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
-	va_end(ap);
-	strcat(screen, "nidus: ");
-	strcat(screen, line);
-	strcat(screen, "\n");
+void fb_write(const char *s, size_t n)
+{
+	fail_msg("no framebuffer: %.*s", (int)n, s);
+}
+
+void vga_init(void)
+{
+}
+
+void vga_write(const char *s, size_t n)
+{
+	fail_msg("no screen: %.*s", (int)n, s);
 }
 
 void machine_console_input(struct machine *m, u8 c)
@@ -104,6 +123,7 @@ static int start(void **state)
 		guests[i] = &pair[i];
 	}
 	nr_guests = 2;
+	console_early_init();
 	return 0;
 }
 
@@ -123,11 +143,45 @@ static void test_raw(void **state)
 	(void)state;
 	pair[0].console_prefix = false;
 	say(0, "a\r\nb");
-	assert_string_equal(screen, "a\r\nb");
+	assert_string_equal(screen, "a\nb");
 	guest_console_flush(&pair[0]); /* what L0 says next is a line of its own */
-	assert_string_equal(screen, "a\r\nb\n");
+	assert_string_equal(screen, "a\nb\n");
 	guest_console_flush(&pair[0]);
-	assert_string_equal(screen, "a\r\nb\n");
+	assert_string_equal(screen, "a\nb\n");
+}
+
+/* A line of L0's ends whatever line stands there unfinished, and the guest goes on in a new one. */
+static void test_log_lines_stand_alone(void **state)
+{
+	(void)state;
+	pair[0].console_prefix = false;
+	say(0, "one");
+	log_info("two");
+	log_info("three");
+	say(0, "four\n");
+	log_info("five");
+	assert_string_equal(screen, "one\nnidus: two\nnidus: three\nfour\nnidus: five\n");
+	memset(screen, 0, sizeof(screen));
+	pair[0].console_prefix = true;
+	tsc_hz = 0;
+	say(0, "login: ");
+	fire(0);
+	log_info("six");
+	say(0, "root\n");
+	assert_string_equal(screen, "red: login: \nnidus: six\nred: root\n");
+}
+
+/* Prefixed and raw guests in one machine: the raw ones share a line, no prefixed one joins it. */
+static void test_raw_beside_prefixed(void **state)
+{
+	(void)state;
+	pair[0].console_prefix = false;
+	say(0, "one");
+	say(1, "two\n");
+	say(0, "three");
+	pair[1].console_prefix = false;
+	say(1, "four\n");
+	assert_string_equal(screen, "one\nblue: two\nthreefour\n");
 }
 
 static void test_lines_never_tear(void **state)
@@ -168,10 +222,10 @@ static void test_unfinished(void **state)
 
 static void test_long_line(void **state)
 {
-	char want[700] = "red: ";
+	char want[3010] = "red: ";
 
 	(void)state;
-	for (unsigned i = 0; i < 600; i++) {
+	for (unsigned i = 0; i < 3000; i++) {
 		guest_console_putc(&pair[0], 'x');
 		want[5 + i] = 'x';
 	}
@@ -212,6 +266,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_raw, start, stop),
+		cmocka_unit_test_setup_teardown(test_log_lines_stand_alone, start, stop),
+		cmocka_unit_test_setup_teardown(test_raw_beside_prefixed, start, stop),
 		cmocka_unit_test_setup_teardown(test_lines_never_tear, start, stop),
 		cmocka_unit_test_setup_teardown(test_unfinished, start, stop),
 		cmocka_unit_test_setup_teardown(test_long_line, start, stop),

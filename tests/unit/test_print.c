@@ -88,6 +88,10 @@ static void log_lines(void **state)
 	memset(big, 'y', sizeof(big));
 	big[sizeof(big) - 1] = '\0';
 	console_used = 0;
+	log_level = LOG_ERROR;
+	log_always("guest a started");
+	assert_string_equal(console, "nidus: guest a started\r\n");
+	console_used = 0;
 	log_error("%s", big);
 	assert_in_range(console_used, 400, 512);
 	assert_memory_equal(console + console_used - 3, "y\r\n", 3);
