@@ -128,7 +128,7 @@ static void start(struct guest *g)
 	g->restart = false;
 	__atomic_store_n(&g->running_vcpus, g->nr_vcpus, __ATOMIC_SEQ_CST);
 	g->started_tsc = rdtsc();
-	log_info("guest %s started", g->name);
+	log_always("guest %s started", g->name);
 	log_debug("guest %s: tsc %llu", g->name, (unsigned long long)g->started_tsc);
 	for (unsigned i = 0; i < g->nr_vcpus; i++) {
 		__atomic_store_n(&g->vcpu[i]->state, VCPU_START, __ATOMIC_SEQ_CST);
@@ -366,7 +366,7 @@ void guest_vcpu_stopped(struct guest *g)
 		return;
 	machine_reset(g->machine); /* its timers stop */
 	g->ended = 2;
-	log_info("guest %s ended: %s", g->name, g->reason);
+	log_always("guest %s ended: %s", g->name, g->reason);
 	__atomic_sub_fetch(&guests_alive, 1, __ATOMIC_SEQ_CST);
 	if (this_cpu()->index)
 		cpu_kick(cpus[0]);
