@@ -12,6 +12,7 @@
 #include "hv/msr.h"
 #include "hv/options.h"
 #include "hv/panic.h"
+#include "hv/personality.h"
 #include "hv/poweroff.h"
 #include "hv/print.h"
 #include "hv/sched.h"
@@ -19,6 +20,7 @@
 #include "hv/vmcs_init.h"
 #include "hv/vmx_on.h"
 #include "hv/x86.h"
+#include "hyperv/hyperv.h"
 #include "mm/hostpt.h"
 #include "mm/memmap.h"
 #include "mm/mtrr.h"
@@ -172,6 +174,7 @@ static void bring_up(void)
 	vmx_everywhere();
 	print_facts();
 	virtual_cpu();
+	personality_hyperv = &hyperv;
 	guests_start();
 	console_irq_enable();
 	smp_release();

@@ -5,6 +5,7 @@
  */
 #include "hv/cpuid.h"
 #include "hv/exit.h"
+#include "hv/personality.h"
 #include "hv/timer.h"
 #include "hv/vcpu.h"
 #include "hv/vcpu_switch.h"
@@ -18,6 +19,7 @@
 #define ECX1_X2APIC  BIT32(21)
 #define ECX1_TSC_DL  BIT32(24)
 #define ECX1_OSXSAVE BIT32(27)
+#define ECX1_HYPERV  BIT32(31) /* a hypervisor is present */
 #define EDX1_HTT     BIT32(28)
 #define ECX7_OSPKE   BIT32(4)
 
@@ -149,6 +151,11 @@ static unsigned log2_up(u32 n)
 	return n > 1 ? 32u - (unsigned)__builtin_clz(n - 1) : 0;
 }
 
+u32 cpuid_own_ecx(const struct vcpu *v)
+{
+	return (v->nested ? ECX1_VMX : 0) | (v->guest->personality ? ECX1_HYPERV : 0);
+}
+
 static struct cpuid leaf_1(const struct vcpu *v)
 {
 	struct cpuid r = basic[1];
@@ -159,8 +166,7 @@ static struct cpuid leaf_1(const struct vcpu *v)
 		r.edx |= EDX1_HTT;
 		r.ebx |= 1u << log2_up(n) << 16;
 	}
-	if (v->nested)
-		r.ecx |= ECX1_VMX;
+	r.ecx |= v->cpuid1_ecx;
 	if (r.ecx & BIT32(26) && vmcs_read_nw(VMCS_GUEST_CR4) & CR4_OSXSAVE)
 		r.ecx |= ECX1_OSXSAVE;
 	return r;
@@ -236,18 +242,22 @@ static struct cpuid leaf_d(u32 sub)
 	return sub < 64 && offered >> sub & 1 ? r : (struct cpuid){0};
 }
 
+/* Stands for all leaves from 0x40000000 on: a hypervisor's. */
+#define LEAF_PERSONALITY 0x1fu
+
 /* SDM: above the highest leaf of either range comes the data of the highest basic leaf. */
 static u32 clamp(u32 leaf)
 {
 	if (likely(leaf <= leaf_max) || (leaf >> 31 && leaf <= LEAF_EXT_MAX))
 		return leaf;
-	return leaf_max;
+	return leaf >> 16 == 0x4000 ? LEAF_PERSONALITY : leaf_max;
 }
 
-#define DYNAMIC_LEAVES (BIT32(0x1) | BIT32(0x4) | BIT32(0x7) | BIT32(0xb) | BIT32(0xd))
+#define DYNAMIC_LEAVES                                                                                       \
+	(BIT32(0x1) | BIT32(0x4) | BIT32(0x7) | BIT32(0xb) | BIT32(0xd) | BIT32(LEAF_PERSONALITY))
 
-/* Leaves that follow the vCPU's state or the subleaf. */
-static struct cpuid dynamic(struct vcpu *v, u32 leaf, u32 sub)
+/* Leaves that follow the vCPU's state or the subleaf. `leaf` is clamped, `raw` is what was asked for. */
+static struct cpuid dynamic(struct vcpu *v, u32 leaf, u32 raw, u32 sub)
 {
 	switch (leaf) {
 	case 0x1:
@@ -258,17 +268,20 @@ static struct cpuid dynamic(struct vcpu *v, u32 leaf, u32 sub)
 		return leaf_7(v, sub);
 	case 0xb:
 		return leaf_b(v, sub);
+	case LEAF_PERSONALITY:
+		return v->guest->personality ? v->guest->personality->cpuid(v, raw) : basic[leaf_max];
 	default:
 		return leaf_d(sub);
 	}
 }
 
-struct cpuid vcpu_cpuid(struct vcpu *v, u32 leaf, u32 sub)
+struct cpuid vcpu_cpuid(struct vcpu *v, u32 raw, u32 sub)
 {
-	leaf = clamp(leaf);
+	u32 leaf = clamp(raw);
+
 	if (leaf >> 31)
 		return extended[leaf & 15];
-	return DYNAMIC_LEAVES >> leaf & 1 ? dynamic(v, leaf, sub) : basic[leaf];
+	return DYNAMIC_LEAVES >> leaf & 1 ? dynamic(v, leaf, raw, sub) : basic[leaf];
 }
 
 static enum exit_action give(struct vcpu *v, const struct cpuid *r)
@@ -289,6 +302,6 @@ enum exit_action exit_cpuid(struct vcpu *v)
 		return give(v, &extended[leaf & 15]);
 	if (likely(!(DYNAMIC_LEAVES >> leaf & 1)))
 		return give(v, &basic[leaf]);
-	r = dynamic(v, leaf, (u32)v->regs[RCX]);
+	r = dynamic(v, leaf, (u32)v->regs[RAX], (u32)v->regs[RCX]);
 	return give(v, &r);
 }

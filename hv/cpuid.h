@@ -5,6 +5,8 @@
 
 #include "hv/types.h"
 
+struct vcpu;
+
 /* Read the host's leaves once and apply the rules. Boot CPU, after tsc_hz and l0_controls are known. */
 void cpuid_init(void);
 /* CR4 bits an L1 may set: those of features its CPUID shows. Without VMXE. */
@@ -13,5 +15,8 @@ u64 cpuid_cr4_offered(void);
 u8 cpuid_phys_bits(void);
 /* One feature bit as L1 sees it, before the per-vCPU bits: leaf, subleaf 0, register (0 eax .. 3 edx). */
 bool cpuid_offers(u32 leaf, unsigned reg, unsigned bit);
+
+/* Bits of leaf 1 ECX that this vCPU shows beyond those of all. */
+u32 cpuid_own_ecx(const struct vcpu *v);
 
 #endif

@@ -143,10 +143,13 @@ u8 vcpu_intr_ack(struct vcpu *v)
 
 bool gate_common(struct vcpu *v)
 {
-	u32 p = __atomic_fetch_and(&v->pending, ~(u32)(PEND_TLB | PEND_RESCHED), __ATOMIC_SEQ_CST);
+	u32 p = __atomic_fetch_and(&v->pending, ~(u32)(PEND_TLB | PEND_VPID | PEND_RESCHED),
+				   __ATOMIC_SEQ_CST);
 
 	if (p & PEND_TLB)
 		invept_all();
+	if (p & PEND_VPID)
+		invvpid_single(v->vpid);
 	if (p & PEND_STOP) {
 		sched_vcpu_stopped(v);
 		return true;

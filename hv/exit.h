@@ -28,7 +28,7 @@ bool translate_l1(struct vcpu *v, u64 linear, unsigned access, gpa_t *out);
 
 /* hv/event.c: event gate of L1; the parts L2's gate shares. */
 enum exit_action gate_l1(struct vcpu *v);
-/* PEND_STOP, PEND_TLB, PEND_RESCHED: true when the vCPU must not go on (return RESCHEDULE). */
+/* PEND_STOP, PEND_TLB, PEND_VPID, PEND_RESCHED: true when the vCPU must not go on (return RESCHEDULE). */
 bool gate_common(struct vcpu *v);
 /* Put an event into the entry fields of the current VMCS. */
 void event_write(const struct event *e);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exits of L1 that need a few lines each. */
 #include "hv/exit.h"
+#include "hv/personality.h"
 #include "hv/vcpu_switch.h"
 
 /* The gate wakes it: at once, when an interrupt is due already (PEND_INTR makes it look). */
@@ -35,10 +36,14 @@ enum exit_action exit_xsetbv(struct vcpu *v)
 	return RESUME_NEXT;
 }
 
-/* In VMX operation VMCALL is a VMX instruction of L1; outside of it, without a hypercall interface, it does
- * not exist. */
+/* A hypercall where there is an interface. Else, in VMX operation, a VMX instruction of L1; outside of it, it
+ * does not exist. */
 enum exit_action exit_vmcall(struct vcpu *v)
 {
+	enum exit_action a;
+
+	if (v->guest->personality && v->guest->personality->vmcall(v, &a))
+		return a;
 	if (v->nested && nested_vmxon(v))
 		return exit_vmx_insn(v);
 	return fault_ud(v);

@@ -7,6 +7,7 @@
 #include "hv/guest_console.h"
 #include "hv/guest_life.h"
 #include "hv/lib.h"
+#include "hv/personality.h"
 #include "hv/poweroff.h"
 #include "hv/print.h"
 #include "hv/sched.h"
@@ -15,6 +16,7 @@
 #include "mm/guest_copy.h"
 #include "mm/palloc.h"
 
+const struct personality *personality_hyperv;
 struct guest *guests[GUESTS_MAX];
 unsigned nr_guests;
 
@@ -150,6 +152,7 @@ static bool build(struct guest *g)
 		return false;
 	}
 	machine_reset(g->machine);
+	g->personality = g->desc.hyperv ? personality_hyperv : NULL;
 	return build_vcpus(g) && load_image(g);
 }
 
@@ -366,6 +369,8 @@ void guest_vcpu_stopped(struct guest *g)
 		return;
 	machine_reset(g->machine); /* its timers stop */
 	g->ended = 2;
+	if (g->personality)
+		g->personality->report(g);
 	log_always("guest %s ended: %s", g->name, g->reason);
 	__atomic_sub_fetch(&guests_alive, 1, __ATOMIC_SEQ_CST);
 	if (this_cpu()->index)

@@ -12,6 +12,7 @@
 
 struct vcpu;
 struct machine;
+struct personality;
 
 /* First state of vCPU 0 as a loader leaves it. */
 struct entry_state {
@@ -42,6 +43,8 @@ struct guest {
 	unsigned nr_vcpus;
 	struct vcpu *vcpu[VCPUS_MAX];
 	struct machine *machine; /* hv/dev: everything that is not a CPU */
+	const struct personality *personality; /* hv/personality.h; NULL: the bare processor */
+	void *partition;                       /* its state */
 	bool console_prefix;
 	u32 ended; /* atomic: 0 runs, 1 ending, 2 ended */
 	u32 running_vcpus;

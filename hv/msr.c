@@ -8,6 +8,7 @@
 #include "hv/exit.h"
 #include "hv/lib.h"
 #include "hv/msr.h"
+#include "hv/personality.h"
 
 u8 l1_msr_bitmap[4096] __attribute__((aligned(4096)));
 u8 l1_io_bitmap[8192] __attribute__((aligned(4096)));
@@ -55,6 +56,8 @@ static void set_tsc_offset(struct vcpu *v, u64 offset)
 {
 	v->tsc_offset = offset;
 	vmcs_write64(VMCS_TSC_OFFSET, offset);
+	if (v->guest->personality)
+		v->guest->personality->tsc_moved(v);
 }
 
 /* SDM "IA32_TSC_ADJUST MSR": a write to the TSC moves TSC_ADJUST by the same amount, and the other way round.
@@ -434,14 +437,18 @@ bool msr_read(struct vcpu *v, u32 msr, u64 *value)
 {
 	const struct msr_rule *r = find(msr);
 
-	return r && r->read && r->read(v, msr, value);
+	if (unlikely(!r))
+		return v->guest->personality && v->guest->personality->msr_read(v, msr, value);
+	return r->read && r->read(v, msr, value);
 }
 
 bool msr_write(struct vcpu *v, u32 msr, u64 value)
 {
 	const struct msr_rule *r = find(msr);
 
-	return r && r->write && r->write(v, msr, value);
+	if (unlikely(!r))
+		return v->guest->personality && v->guest->personality->msr_write(v, msr, value);
+	return r->write && r->write(v, msr, value);
 }
 
 /* SDM "MSR-Bitmap Address": 1 KiB each for reads low, reads high, writes low, writes high. */

@@ -2,8 +2,10 @@
 /* Making a vCPU, its reset states, and requests to it. How it runs is in sched.c, exit.c and event.c. */
 #include "hv/vcpu.h"
 #include "hv/cpu.h"
+#include "hv/cpuid.h"
 #include "hv/exit.h"
 #include "hv/lib.h"
+#include "hv/personality.h"
 #include "hv/tlb.h"
 #include "hv/vcpu_switch.h"
 #include "hv/vmcs_init.h"
@@ -31,16 +33,19 @@ struct vcpu *vcpu_create(struct guest *g, u32 index, struct cpu *cpu)
 	v->fpu = fpu_alloc();
 	v->lapic = vlapic_create(v);
 	if (!v->vpid || !v->fpu || !v->lapic || !vmcs_create(&v->vmcs01) ||
-	    (g->desc.vmx && !nested_create(v))) {
+	    (g->desc.vmx && !nested_create(v)) || (g->personality && !g->personality->create(v))) {
 		vcpu_destroy(v);
 		return NULL;
 	}
+	v->cpuid1_ecx = cpuid_own_ecx(v);
 	return v;
 }
 
 /* A vCPU that never ran; those that did stay until the machine ends. */
 void vcpu_destroy(struct vcpu *v)
 {
+	if (v->guest->personality)
+		v->guest->personality->destroy(v);
 	if (v->nested)
 		nested_destroy(v);
 	if (v->vmcs01.page)
@@ -143,6 +148,8 @@ void vcpu_reset(struct vcpu *v, bool init)
 	vmcs_init_l1(v);
 	reset_guest_area(init);
 	vlapic_reset(v, init);
+	if (v->guest->personality)
+		v->guest->personality->reset(v, init);
 	vcpu_load_efer(v, 0);
 	vcpu_load_cr0(v, init ? (vcpu_cr0() & (CR0_CD | CR0_NW)) | CR0_ET : CR0_CD | CR0_NW | CR0_ET);
 	vcpu_load_cr4(v, 0);

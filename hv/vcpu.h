@@ -41,6 +41,7 @@ enum pending {
 	PEND_TLB = BIT32(7),     /* EPT01 or a shadow EPT changed on another CPU: INVEPT before entry */
 	PEND_NESTED = BIT32(8),  /* nested/ wants its gate called */
 	PEND_TPR = BIT32(9),     /* TPR threshold to be set again */
+	PEND_VPID = BIT32(10),   /* INVVPID of VMCS01's tag before entry */
 };
 
 /* VM-entry event fields. */
@@ -78,10 +79,12 @@ struct vcpu {
 	u32 index;    /* in guest->vcpu; also the APIC id */
 	u16 vpid;     /* of VMCS01 */
 	bool preempt; /* shares its CPU: the preemption timer runs */
+	u32 cpuid1_ecx; /* cpuid_own_ecx */
 
 	struct vmcs vmcs01;
 	struct vlapic *lapic;
 	struct nested *nested; /* NULL: vmx=off */
+	void *vp;              /* of guest->personality */
 
 	/* L1's own view of what VMCS01 holds in a changed form. */
 	u64 cr0_fixed, cr4_mask; /* bits L0 holds to itself, see hv/exit_cr.c */

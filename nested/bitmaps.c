@@ -107,8 +107,12 @@ static void close_x2apic(struct vmcs02 *e)
 
 static const u8 *load_msr(struct vcpu *v, struct vmcs02 *e)
 {
+	const u32 decides = BIT32(GROUP_CONTROL_PROC) | BIT32(GROUP_CONTROL_GRP1) | BIT32(GROUP_MSR_BITMAP);
+
 	if (!v12_proc(e, PROC_MSR_BITMAPS))
 		return all_ones;
+	if (e->bitmap_clean && !(e->dirty & decides))
+		return e->bitmaps->msr;
 	merge_page(v, e->bitmaps->msr, l1_msr_bitmap, e->v12.msr_bitmap, &msr_open);
 	if (e->m.sec & SEC_X2APIC)
 		merge_x2apic(v, e);

@@ -196,3 +196,28 @@ void caps_plain(struct vmx_caps *out, const struct vmx_caps *hw, u64 cr4)
 	out->entry = without_true(out->true_entry, ENTRY_CLEARABLE1);
 	out->vmcs_enum = (u64)vmcs12_max_index(out) << 1;
 }
+
+/* May-be-1 bits of a control word, in both of its MSRs. */
+static void withhold(u64 *plain, u64 *true_msr, u32 bits)
+{
+	*plain &= ~((u64)bits << 32);
+	*true_msr &= ~((u64)bits << 32);
+}
+
+/*
+ * TLFS "Enlightened VMCS" has no field for these. Controls that only work in pairs go together. TSC scaling
+ * has one since lately: an L1 that does not know of it would leave the multiplier at 0.
+ */
+void caps_enlightened(struct vmx_caps *c)
+{
+	const u32 sec = SEC_APIC_ACCESSES | SEC_APIC_REGS | SEC_VID | SEC_PLE | SEC_VMFUNC | SEC_SHADOW_VMCS |
+			SEC_PML | SEC_VE | SEC_TSC_SCALING;
+
+	withhold(&c->pin, &c->true_pin, PIN_TIMER | PIN_POSTED);
+	withhold(&c->proc, &c->true_proc, PROC_TERTIARY);
+	withhold(&c->exit, &c->true_exit, EXIT_SAVE_TIMER | EXIT_LOAD_PERF);
+	withhold(&c->entry, &c->true_entry, ENTRY_LOAD_PERF);
+	c->sec &= ~((u64)sec << 32);
+	c->vmfunc = 0;
+	c->vmcs_enum = (u64)vmcs12_max_index(c) << 1;
+}

@@ -69,4 +69,7 @@ u64 *caps_slot(struct vmx_caps *c, u32 msr);
  */
 void caps_plain(struct vmx_caps *out, const struct vmx_caps *hw, u64 cr4);
 
+/* Take away what an enlightened VMCS has no field for. */
+void caps_enlightened(struct vmx_caps *c);
+
 #endif

@@ -268,7 +268,7 @@ static enum exit_action enter_checked(struct vcpu *v, struct vmcs02 *e)
 	merge_controls(&e->m, &e->v12, &n->needs);
 	owner_plan(e);
 	take_over_events(v);
-	nested_switch(v, &e->hw, &level_l2);
+	nested_switch(v, &e->hw, v->nested->level_l2);
 	write_vmcs02(v, e);
 	n->fresh = true;
 	n->was_launched = e->launched;
@@ -285,7 +285,7 @@ static enum exit_action enter_checked(struct vcpu *v, struct vmcs02 *e)
 static enum exit_action enter_quick(struct vcpu *v, struct vmcs02 *e)
 {
 	take_over_events(v);
-	nested_switch(v, &e->hw, &level_l2);
+	nested_switch(v, &e->hw, v->nested->level_l2);
 	refresh_vmcs02(v, e);
 	v->nested->fresh = true;
 	v->nested->was_launched = e->launched;

@@ -281,7 +281,7 @@ enum exit_action gate_l2(struct vcpu *v)
 	u32 p;
 
 	if (gate_common(v)) {
-		if (v->level == &level_l2)
+		if (v->level != &level_l1)
 			__atomic_fetch_or(&v->pending, PEND_NESTED, __ATOMIC_RELAXED);
 		return RESCHEDULE;
 	}

@@ -42,7 +42,7 @@ static bool vmxon_allowed(const struct vcpu *v)
 	       (v->feature_control & feature) == feature;
 }
 
-static enum exit_action emul_vmxon(struct vcpu *v)
+enum exit_action emul_vmxon(struct vcpu *v)
 {
 	struct nested *n = v->nested;
 	gpa_t ptr;
@@ -64,7 +64,7 @@ static enum exit_action emul_vmxon(struct vcpu *v)
 	return vmsucceed(v);
 }
 
-static enum exit_action emul_vmxoff(struct vcpu *v)
+enum exit_action emul_vmxoff(struct vcpu *v)
 {
 	struct nested *n = v->nested;
 
@@ -82,7 +82,7 @@ static enum exit_action emul_vmxoff(struct vcpu *v)
 	return vmsucceed(v);
 }
 
-static enum exit_action emul_vmclear(struct vcpu *v)
+enum exit_action emul_vmclear(struct vcpu *v)
 {
 	struct nested *n = v->nested;
 	struct vmcs02 *e;
@@ -106,7 +106,7 @@ static enum exit_action emul_vmclear(struct vcpu *v)
 	return vmsucceed(v);
 }
 
-static enum exit_action emul_vmptrld(struct vcpu *v)
+enum exit_action emul_vmptrld(struct vcpu *v)
 {
 	struct nested *n = v->nested;
 	struct vmcs02 *e;
@@ -130,7 +130,7 @@ static enum exit_action emul_vmptrld(struct vcpu *v)
 	return vmsucceed(v);
 }
 
-static enum exit_action emul_vmptrst(struct vcpu *v)
+enum exit_action emul_vmptrst(struct vcpu *v)
 {
 	u64 ptr = v->nested->current ? v->nested->current->ptr : NO_VMCS;
 
@@ -138,13 +138,13 @@ static enum exit_action emul_vmptrst(struct vcpu *v)
 }
 
 /* Hypercalls, when there is an interface, are taken by hv/ before this. */
-static enum exit_action emul_vmcall(struct vcpu *v)
+enum exit_action emul_vmcall(struct vcpu *v)
 {
 	return vmfail(v, ERROR_VMCALL_IN_ROOT);
 }
 
 /* By exit reason. VMFUNC is not here: in root operation it is #UD. */
-static exit_fn *const emul_table[EXIT_REASONS] = {
+exit_fn *const emul_plain[EXIT_REASONS] = {
 	[EXIT_VMCALL] = emul_vmcall,     [EXIT_VMCLEAR] = emul_vmclear, [EXIT_VMLAUNCH] = emul_vmlaunch,
 	[EXIT_VMPTRLD] = emul_vmptrld,   [EXIT_VMPTRST] = emul_vmptrst, [EXIT_VMREAD] = emul_vmread,
 	[EXIT_VMRESUME] = emul_vmresume, [EXIT_VMWRITE] = emul_vmwrite, [EXIT_VMXOFF] = emul_vmxoff,
@@ -173,9 +173,9 @@ static bool mode_ok(void)
 enum exit_action exit_vmx_insn(struct vcpu *v)
 {
 	u16 reason = (u16)vmcs_read32(VMCS_EXIT_REASON);
-	exit_fn *fn = reason < EXIT_REASONS ? emul_table[reason] : NULL;
+	exit_fn *fn = v->nested && reason < EXIT_REASONS ? v->nested->emul[reason] : NULL;
 
-	if (!v->nested || !fn || !mode_ok() || !insn_exists(v->nested, reason))
+	if (!fn || !mode_ok() || !insn_exists(v->nested, reason))
 		return fault_ud(v);
 	if (reason == EXIT_VMXON ? !(vcpu_cr4() & CR4_VMXE) : !v->nested->vmxon)
 		return fault_ud(v);

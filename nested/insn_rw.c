@@ -30,24 +30,39 @@ static bool find_field(const struct nested *n, u64 encoding, struct vmcs12_field
 	return vmcs12_lookup(encoding, f) && vmcs12_exists(f, &n->caps);
 }
 
+u64 vmread_encoding(struct vcpu *v)
+{
+	return rw_decode(v).encoding;
+}
+
+static inline enum exit_action give(struct vcpu *v, const struct rw_operand *o, u64 value)
+{
+	if (o->info & INFO_REGISTER)
+		vcpu_set_reg(v, INFO_REG1(o->info), o->wide ? value : (u32)value);
+	else if (!operand_write(v, &value, o->wide ? 8 : 4))
+		return RESUME;
+	return vmsucceed(v);
+}
+
+enum exit_action vmread_give(struct vcpu *v, u64 value)
+{
+	struct rw_operand o = rw_decode(v);
+
+	return give(v, &o, value);
+}
+
 enum exit_action emul_vmread(struct vcpu *v)
 {
 	struct nested *n = v->nested;
 	struct rw_operand o = rw_decode(v);
 	struct vmcs12_field f;
-	u64 value;
 
 	if (!n->current)
 		return vmfail_invalid(v);
 	if (!find_field(n, o.encoding, &f))
 		return vmfail(v, ERROR_NO_FIELD);
 	guest_area_fetch(v, n->current, BIT32(f.group));
-	value = vmcs12_read(&n->current->v12, &f);
-	if (o.info & INFO_REGISTER)
-		vcpu_set_reg(v, INFO_REG1(o.info), o.wide ? value : (u32)value);
-	else if (!operand_write(v, &value, o.wide ? 8 : 4))
-		return RESUME;
-	return vmsucceed(v);
+	return give(v, &o, vmcs12_read(&n->current->v12, &f));
 }
 
 enum exit_action emul_vmwrite(struct vcpu *v)

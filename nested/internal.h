@@ -38,6 +38,15 @@ struct nested {
 	struct check_facts facts; /* the constant ones are filled in at creation */
 	struct sept *sept;        /* of the guest, made by vCPU 0 */
 
+	/* What carries out VMX instructions and runs L2; others when VMCSs may be enlightened
+	 * (enlightened.c). */
+	exit_fn *const *emul;
+	const struct level *level_l2;
+	const struct enlightened *enlightened; /* NULL: never */
+	u64 evmcs; /* atomic: page of the enlightened VMCS this vCPU entered last, while no other has; or
+		      NO_VMCS */
+	u64 plain; /* the current-VMCS pointer while `current` is an enlightened one */
+
 	/* While L2 runs (level_l2). */
 	enum activity activity; /* of L2; hardware only ever sees "active" */
 	bool event_in_entry;    /* VMCS02's entry fields hold an event that no entry has delivered yet */
@@ -59,6 +68,10 @@ struct nested {
 };
 
 extern const struct level level_l2;
+/* nested.c: struct level's exit for L2. */
+enum exit_action nested_exit(struct vcpu *v, u32 reason);
+/* enlightened.c: the current VMCS is an enlightened one and its error field has changed. */
+void enlightened_error(struct vcpu *v);
 
 static inline bool is_canonical(u64 a)
 {
@@ -109,6 +122,11 @@ bool operand_pointer(struct vcpu *v, gpa_t *out);
 
 /* --- insn*.c: VMX instructions of L1 behind the prologue. VMCS01 current. --- */
 exit_fn emul_vmread, emul_vmwrite, emul_invept, emul_invvpid;
+exit_fn emul_vmcall, emul_vmclear, emul_vmptrld, emul_vmptrst, emul_vmxoff, emul_vmxon;
+extern exit_fn *const emul_plain[EXIT_REASONS]; /* by exit reason */
+/* Parts of VMREAD: the field asked for; its value to the destination, then success. */
+u64 vmread_encoding(struct vcpu *v);
+enum exit_action vmread_give(struct vcpu *v, u64 value);
 /* enter.c */
 exit_fn emul_vmlaunch, emul_vmresume;
 

@@ -17,8 +17,6 @@ _Static_assert(sizeof(struct nested) <= PAGE_SIZE << NESTED_ORDER, "struct neste
 #define DEBUGCTL_OFFERED BIT(1)
 #define EFER_OFFERED     (EFER_SCE | EFER_LME | EFER_LMA | EFER_NXE)
 
-static enum exit_action nested_exit(struct vcpu *v, u32 reason);
-
 const struct level level_l2 = {
 	.exit = nested_exit, .gate = gate_l2, .fault = fault_l2, .translate = translate_l2};
 
@@ -31,7 +29,7 @@ void nested_switch(struct vcpu *v, struct vmcs *vmcs, const struct level *level)
 
 bool nested_in_l2(const struct vcpu *v)
 {
-	return v->level == &level_l2;
+	return v->level != &level_l1;
 }
 
 bool nested_vmxon(const struct vcpu *v)
@@ -77,7 +75,7 @@ static enum exit_action give_to_l1(struct vcpu *v, u32 reason)
 	return reflect(v, &x);
 }
 
-static enum exit_action nested_exit(struct vcpu *v, u32 reason)
+enum exit_action nested_exit(struct vcpu *v, u32 reason)
 {
 	struct nested *n = v->nested;
 	u16 basic = (u16)reason;
@@ -91,10 +89,10 @@ static enum exit_action nested_exit(struct vcpu *v, u32 reason)
 	if (exit_owner(v, basic) == OWNER_L1)
 		return give_to_l1(v, reason);
 	a = l0_exit(v, basic);
-	if (n->immediate_exit && v->level == &level_l2)
+	if (n->immediate_exit && v->level != &level_l1)
 		__atomic_fetch_or(&v->pending, PEND_NESTED,
 				  __ATOMIC_RELAXED); /* the gate has waited for this */
-	return v->level == &level_l2 ? go_on(v, a) : a;
+	return v->level != &level_l1 ? go_on(v, a) : a;
 }
 
 /* --- capabilities --- */
@@ -179,6 +177,9 @@ bool nested_create(struct vcpu *v)
 	guest_area_init();
 	bitmaps_init();
 	v->nested = n;
+	n->emul = emul_plain;
+	n->level_l2 = &level_l2;
+	n->evmcs = n->plain = NO_VMCS;
 	n->scratch = page_alloc();
 	read_hardware_caps(&hw);
 	caps_plain(&n->caps, &hw, cpuid_cr4_offered());
@@ -193,12 +194,14 @@ void nested_reset(struct vcpu *v)
 	struct nested *n = v->nested;
 
 	timer_stop(v);
-	if (v->level == &level_l2 && n->current->root)
+	if (v->level != &level_l1 && n->current->root)
 		sept_leave(n->current->root, v->index);
 	sept_flush_all(n->sept);
 	vmcs02_free_all(v);
 	n->vmxon = false;
 	n->current = NULL;
+	__atomic_store_n(&n->evmcs, NO_VMCS, __ATOMIC_RELEASE);
+	n->plain = NO_VMCS;
 	n->activity = ACTIVITY_ACTIVE;
 	n->init = n->sipi = n->nmi = false;
 	n->event_in_entry = n->immediate_exit = n->fault_raised = false;

@@ -281,7 +281,7 @@ enum exit_action reflect_failed_entry(struct vcpu *v, u32 reason, u64 qual)
 
 	e->v12.exit_reason = reason | EXIT_REASON_FAILED_ENTRY;
 	e->v12.exit_qual = qual;
-	if (v->level == &level_l2) {
+	if (v->level != &level_l1) {
 		left = left_by_l2(e);
 		guest_area_sync(v, e, e->stale); /* VMCS02 still has what this entry loaded */
 		e->launched = n->was_launched;

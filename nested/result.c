@@ -29,6 +29,8 @@ enum exit_action vmfail(struct vcpu *v, enum vmx_error error)
 	if (!e)
 		return vmfail_invalid(v);
 	e->v12.insn_error = error;
+	if (e->enlightened)
+		enlightened_error(v);
 	set_flags(RFLAGS_ZF);
 	return RESUME_NEXT;
 }

@@ -141,15 +141,24 @@ struct vmcs02 *vmcs02_get(struct vcpu *v, u64 ptr)
 
 void vmcs02_release(struct vcpu *v, struct vmcs02 *e)
 {
-	guest_area_fetch(v, e, e->stale);
-	write_back(v, e);
+	if (!e->enlightened) {
+		guest_area_fetch(v, e, e->stale);
+		write_back(v, e);
+	}
+	e->enlightened = false;
 	e->ptr = NO_VMCS;
 }
 
+/* One that was never written back has no launch state, and may be something else altogether. */
 void vmcs02_clear_page(struct vcpu *v, u64 ptr)
 {
 	const u32 launched = 0;
+	u64 magic;
 
+	if (!guest_read(&v->guest->mem, GPA(ptr + offsetof(struct vmcs12_page, magic)), &magic,
+			sizeof(magic)) ||
+	    magic != PAGE_MAGIC)
+		return;
 	guest_write(&v->guest->mem, GPA(ptr + offsetof(struct vmcs12_page, launched)), &launched,
 		    sizeof(launched));
 }

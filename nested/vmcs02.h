@@ -8,6 +8,7 @@
 #define NIDUS_NESTED_VMCS02_H
 
 #include "hv/vmcs.h"
+#include "nested/enlightened.h"
 #include "nested/merge.h"
 #include "nested/sept.h"
 #include "nested/vmcs12.h"
@@ -53,7 +54,10 @@ struct vmcs02 {
 	u64 exit_rip;  /* RIP at the last one */
 	bool checked;  /* all checks passed at the last entry, with... */
 	bool checked_ia32e; /* ...L1's EFER.LMA */
-	u64 used;           /* nested->clock at the last use */
+	bool enlightened;  /* `ptr` names an enlightened VMCS: v12 is never written back there */
+	bool bitmap_clean; /* L1's MSR bitmap is the one merged last */
+	struct enlightenments ext;
+	u64 used; /* nested->clock at the last use */
 
 	struct vmcs hw;
 	struct bitmaps02 *bitmaps;

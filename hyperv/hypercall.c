@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * VMCALL of L1 as a hypercall: registers, a copy of the input, the call, the result. The calls themselves are
+ * elsewhere. TLFS "Hypercall Interface". Pre, everywhere: VMCS01 is current.
+ */
+#include "hyperv/hypercall.h"
+#include "mm/guest_copy.h"
+
+#define FAST_WORDS 2u
+
+struct request {
+	u64 control;
+	u64 a, b; /* input and output address, or fast input */
+	bool wide;
+};
+
+static u64 pair(const struct vcpu *v, enum reg high, enum reg low)
+{
+	return v->regs[high] << 32 | (u32)v->regs[low];
+}
+
+static struct request read_registers(const struct vcpu *v)
+{
+	if (vcpu_64bit())
+		return (struct request){v->regs[RCX], v->regs[RDX], v->regs[R8], true};
+	return (struct request){pair(v, RDX, RAX), pair(v, RBX, RCX), pair(v, RDI, RSI), false};
+}
+
+static void write_result(struct vcpu *v, const struct request *r, u64 result)
+{
+	v->regs[RAX] = r->wide ? result : (u32)result;
+	if (!r->wide)
+		v->regs[RDX] = result >> 32;
+}
+
+static enum hv_status long_spin_wait(struct vcpu *v, const struct call *c, const u64 *in, bool *again)
+{
+	(void)v, (void)c, (void)in, (void)again;
+	return HV_SUCCESS;
+}
+
+static const struct {
+	u16 code;
+	call_fn *fn;
+} calls[] = {
+	/* clang-format off */
+	{ HV_FLUSH_SPACE,    flush_space },
+	{ HV_FLUSH_LIST,     flush_list },
+	{ HV_LONG_SPIN_WAIT, long_spin_wait },
+	{ HV_SEND_IPI,	     send_ipi },
+	{ HV_FLUSH_SPACE_EX, flush_space_ex },
+	{ HV_FLUSH_LIST_EX,  flush_list_ex },
+	{ HV_SEND_IPI_EX,    send_ipi_ex },
+	/* clang-format on */
+};
+
+static call_fn *find(u16 code)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		if (calls[i].code == code)
+			return calls[i].fn;
+	return NULL;
+}
+
+/* The input lies in one page, aligned; it is copied whole before anything looks at it. */
+static enum hv_status fetch(struct vcpu *v, const struct request *r, const struct call *c)
+{
+	u64 *in = hv_vp(v)->input, bytes = 8ull * call_words(c);
+
+	if (c->fast) {
+		in[0] = r->a;
+		in[1] = r->b;
+		return HV_SUCCESS;
+	}
+	if (r->a & 7 || (r->a & ~PAGE_MASK) + bytes > PAGE_SIZE)
+		return HV_INVALID_ALIGNMENT;
+	return guest_read(&v->guest->mem, GPA(r->a), in, bytes) ? HV_SUCCESS : HV_INVALID_PARAMETER;
+}
+
+static enum hv_status carry_out(struct vcpu *v, const struct request *r, const struct call *c, bool *again)
+{
+	enum hv_status s = fetch(v, r, c);
+
+	if (s != HV_SUCCESS)
+		return s;
+	hv_vp(v)->count.hypercalls++;
+	return find(c->code)(v, c, hv_vp(v)->input, again);
+}
+
+/* TLFS "Legal Hypercall Environments". */
+static bool legal(void)
+{
+	return vcpu_cpl() == 0 && vcpu_cr0() & CR0_PE;
+}
+
+bool hypercall(struct vcpu *v, enum exit_action *action)
+{
+	struct request r;
+	struct call c;
+	enum hv_status s;
+	bool again = false;
+
+	if (!hv_partition(v)->os_id)
+		return false;
+	r = read_registers(v);
+	s = call_decode(r.control, &c);
+	/* More input than the two registers would be in XMM registers, which is not offered. */
+	if (!legal() || (s == HV_SUCCESS && c.fast && call_words(&c) > FAST_WORDS)) {
+		*action = fault_ud(v);
+		return true;
+	}
+	if (s == HV_SUCCESS)
+		s = carry_out(v, &r, &c, &again);
+	*action = again ? RESUME : RESUME_NEXT;
+	if (!again)
+		write_result(v, &r, call_result(&c, s));
+	return true;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names shared by the files of hyperv/: the state of a partition (a guest) and of a virtual processor (a
+ * vCPU), and the numbers of the TLFS. What L1 wrote stands here only after it was checked.
+ */
+#ifndef NIDUS_HYPERV_INTERNAL_H
+#define NIDUS_HYPERV_INTERNAL_H
+
+#include "hv/guest.h"
+#include "hv/personality.h"
+#include "hv/spinlock.h"
+#include "hv/timer.h"
+
+/* TLFS "Hypervisor Synthetic MSRs", in the order of their numbers. */
+enum hv_msr {
+	HV_MSR_GUEST_OS_ID = 0x40000000,
+	HV_MSR_HYPERCALL = 0x40000001,
+	HV_MSR_VP_INDEX = 0x40000002,
+	HV_MSR_RESET = 0x40000003,
+	HV_MSR_TIME_REF_COUNT = 0x40000020,
+	HV_MSR_REFERENCE_TSC = 0x40000021,
+	HV_MSR_TSC_FREQUENCY = 0x40000022,
+	HV_MSR_APIC_FREQUENCY = 0x40000023,
+	HV_MSR_EOI = 0x40000070,
+	HV_MSR_ICR = 0x40000071,
+	HV_MSR_TPR = 0x40000072,
+	HV_MSR_VP_ASSIST_PAGE = 0x40000073,
+	HV_MSR_SCONTROL = 0x40000080,
+	HV_MSR_SVERSION = 0x40000081,
+	HV_MSR_SIEFP = 0x40000082,
+	HV_MSR_SIMP = 0x40000083,
+	HV_MSR_EOM = 0x40000084,
+	HV_MSR_SINT0 = 0x40000090,
+	HV_MSR_SINT15 = 0x4000009f,
+	HV_MSR_STIMER0_CONFIG = 0x400000b0,
+	HV_MSR_STIMER3_COUNT = 0x400000b7,
+	HV_MSR_CRASH_P0 = 0x40000100,
+	HV_MSR_CRASH_P4 = 0x40000104,
+	HV_MSR_CRASH_CTL = 0x40000105,
+};
+
+/* Pages that L1 names by an MSR: bit 0 enables, bits 63:12 are the page number. */
+#define HV_PAGE_ENABLE BIT(0)
+#define HV_PAGE_GPA(x) ((x)&PAGE_MASK)
+
+#define HYPERCALL_LOCKED    BIT(1)
+#define HYPERCALL_CODE_SIZE 8
+
+struct hv_partition {
+	struct spinlock lock; /* everything here but the counters */
+	u64 os_id, hypercall, reference_tsc;
+	u8 covered[HYPERCALL_CODE_SIZE]; /* what the hypercall page's code stands on */
+	u64 crash[5];
+	bool crash_reported;
+};
+
+#define STIMERS 4
+
+/* TLFS "Synthetic Timers". Its own CPU only. */
+struct hv_stimer {
+	u64 config, count;
+	u64 due; /* reference time; 0: not running */
+	struct timer timer;
+	struct vcpu *vcpu;
+	unsigned index;
+};
+
+/* One hypercall's whole input; longer ones are refused (TLFS: it may not cross a page). */
+#define INPUT_WORDS 512
+
+/* For the line at the guest's end. */
+struct hv_counters {
+	u64 entries;      /* through an enlightened VMCS */
+	u64 clean_groups; /* groups of fields not read for them */
+	u64 bitmaps_kept; /* MSR bitmaps not merged */
+	u64 hypercalls, flushes, ipis;
+};
+
+struct hv_vp {
+	u64 assist;      /* HV_MSR_VP_ASSIST_PAGE */
+	hpa_t assist_at; /* while enabled */
+	u64 evmcs_gpa;   /* the eVMCS used last, and where it is; ~0: none */
+	hpa_t evmcs_at;
+	struct hv_stimer stimer[STIMERS];
+
+	/* A flush that waits for other CPUs: the call is repeated until they have done it. */
+	u64 flush_wait; /* vCPUs asked */
+	u64 flush_key[4];
+	u64 input[INPUT_WORDS];
+
+	struct hv_counters count;
+};
+
+static inline struct hv_partition *hv_partition(const struct vcpu *v)
+{
+	return v->guest->partition;
+}
+
+static inline struct hv_vp *hv_vp(const struct vcpu *v)
+{
+	return v->vp;
+}
+
+/* The page that an MSR value names lies wholly in L1's RAM. */
+static inline bool hv_page_ok(const struct guest *g, u64 msr, hpa_t *at)
+{
+	u64 run;
+
+	return l1mem_translate(&g->mem, GPA(HV_PAGE_GPA(msr)), at, &run) && run >= PAGE_SIZE;
+}
+
+/* cpuid.c */
+struct cpuid hv_cpuid(struct vcpu *v, u32 leaf);
+
+/* msr.c */
+bool hv_msr_read(struct vcpu *v, u32 msr, u64 *value);
+bool hv_msr_write(struct vcpu *v, u32 msr, u64 value);
+
+/* hypercall_page.c: both MSRs of the interface. */
+void hypercall_page_reset(struct guest *g);
+bool os_id_write(struct vcpu *v, u32 msr, u64 value);
+bool hypercall_page_write(struct vcpu *v, u32 msr, u64 value);
+
+/* time.c */
+u64 reference_time(const struct guest *g); /* 100 ns units since the guest started */
+bool reference_tsc_write(struct vcpu *v, u32 msr, u64 value);
+void reference_tsc_moved(struct vcpu *v);
+
+/* assist.c */
+bool assist_read(struct vcpu *v, u32 msr, u64 *value);
+bool assist_write(struct vcpu *v, u32 msr, u64 value);
+void assist_reset(struct vcpu *v);
+
+/* crash.c */
+bool crash_read(struct vcpu *v, u32 msr, u64 *value);
+bool crash_write(struct vcpu *v, u32 msr, u64 value);
+
+/* hypercall.c */
+bool hypercall(struct vcpu *v, enum exit_action *action);
+
+/* enlighten.c: nested/'s questions about the enlightened VMCS. */
+struct enlightened;
+extern const struct enlightened hv_enlightened;
+
+#endif

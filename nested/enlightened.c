@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * VMX instructions, entries and exits of an L1 that may use an enlightened VMCS: each function does what is
+ * particular to it and goes on to the plain one. A guest without this has other tables (struct nested: emul,
+ * level_l2), so nothing here costs it anything. Pre, of VMX instructions: VMCS01 is current.
+ */
+#include "nested/enlightened.h"
+#include "hv/lib.h"
+#include "mm/guest_copy.h"
+#include "nested/internal.h"
+
+static bool is_enlightened(const struct vmcs02 *e)
+{
+	return e && e->enlightened;
+}
+
+/* --- which VMCS --- */
+
+/* The page of the last entry, unless another vCPU has entered it since: else its clean fields mean nothing.
+ */
+static bool is_same_page(const struct nested *n, u64 ptr)
+{
+	return __atomic_load_n(&n->evmcs, __ATOMIC_ACQUIRE) == ptr;
+}
+
+/* An enlightened VMCS is active on one vCPU only; the one that had it must read it anew. */
+static void take_page(struct vcpu *v, u64 ptr)
+{
+	struct guest *g = v->guest;
+
+	for (unsigned i = 0; i < g->nr_vcpus; i++) {
+		struct nested *n = g->vcpu[i]->nested;
+		u64 old = ptr;
+
+		if (g->vcpu[i] != v)
+			__atomic_compare_exchange_n(&n->evmcs, &old, NO_VMCS, false, __ATOMIC_ACQ_REL,
+						    __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&v->nested->evmcs, ptr, __ATOMIC_RELEASE);
+}
+
+static void forget_page(struct nested *n)
+{
+	__atomic_store_n(&n->evmcs, NO_VMCS, __ATOMIC_RELEASE);
+}
+
+/* The current-VMCS pointer as VMPTRLD left it counts again. */
+void nested_leave_enlightened(struct vcpu *v)
+{
+	struct nested *n = v->nested;
+
+	forget_page(n);
+	if (!is_enlightened(n->current))
+		return;
+	n->current = n->vmxon && n->plain != NO_VMCS ? vmcs02_get(v, n->plain) : NULL;
+	n->plain = NO_VMCS;
+}
+
+static void make_fresh(struct vmcs02 *e)
+{
+	memset(&e->v12, 0, sizeof(e->v12));
+	memset(&e->ext, 0, sizeof(e->ext));
+	e->enlightened = true;
+	e->bitmap_clean = false;
+	e->dirty = GROUPS_ALL;
+}
+
+/* The entry for the page. A plain VMCS that was there is not written back: the page is L1's now. NULL: no
+ * memory. */
+static struct vmcs02 *find_entry(struct vcpu *v, u64 ptr)
+{
+	struct nested *n = v->nested;
+	struct vmcs02 *e = vmcs02_find(v, ptr);
+
+	if (e && !e->enlightened) {
+		if (e == n->current)
+			n->current = NULL;
+		e->enlightened = true;
+		vmcs02_release(v, e);
+		e = NULL;
+	}
+	if (e) {
+		e->used = ++n->clock;
+		return e;
+	}
+	e = vmcs02_get(v, ptr);
+	if (e)
+		make_fresh(e);
+	return e;
+}
+
+static bool address_ok(const struct vcpu *v, u64 ptr)
+{
+	hpa_t at;
+	u64 run;
+
+	return !(ptr & (PAGE_SIZE - 1)) && ptr != v->nested->vmxon_ptr &&
+	       l1mem_translate(&v->guest->mem, GPA(ptr), &at, &run) && run >= PAGE_SIZE;
+}
+
+/* Make it the current VMCS. False: VMfailInvalid. */
+static bool select(struct vcpu *v, u64 ptr)
+{
+	struct nested *n = v->nested;
+	struct vmcs02 *e = n->current;
+
+	if (likely(is_enlightened(e) && e->ptr == ptr))
+		return true;
+	if (!address_ok(v, ptr))
+		return false;
+	if (e && !e->enlightened)
+		n->plain = e->ptr;
+	e = find_entry(v, ptr);
+	if (!e) {
+		guest_end(v->guest, "killed: no memory for a nested VMCS");
+		return false;
+	}
+	if (n->plain == ptr)
+		n->plain = NO_VMCS;
+	n->current = e;
+	return true;
+}
+
+/* --- entry and exit --- */
+
+/* The page is written only while it is this vCPU's. */
+static void copy_out(struct vcpu *v, bool guest_area)
+{
+	struct nested *n = v->nested;
+
+	if (!is_enlightened(n->current) || (!guest_area && !is_same_page(n, n->current->ptr)))
+		return;
+	if (guest_area)
+		guest_area_fetch(v, n->current, n->current->stale);
+	n->enlightened->copy_out(v, n->current, guest_area);
+}
+
+static enum exit_action after_exit(struct vcpu *v, enum exit_action a)
+{
+	if (v->level == &level_l1)
+		copy_out(v, true);
+	return a;
+}
+
+static enum exit_action exit_enlightened(struct vcpu *v, u32 reason)
+{
+	return after_exit(v, nested_exit(v, reason));
+}
+
+static enum exit_action gate_enlightened(struct vcpu *v)
+{
+	return after_exit(v, gate_l2(v));
+}
+
+static const struct level level_l2_enlightened = {
+	.exit = exit_enlightened, .gate = gate_enlightened, .fault = fault_l2, .translate = translate_l2};
+
+/*
+ * The page has no launch state: VMLAUNCH only says that nothing of it may be taken as known. Nor has the
+ * entry a choice of its own: all groups are read when the page is another, or was another's.
+ */
+static enum exit_action enter(struct vcpu *v, u64 ptr, bool launch)
+{
+	struct nested *n = v->nested;
+	bool fresh = launch || !is_same_page(n, ptr);
+	struct vmcs02 *e;
+	enum exit_action a;
+
+	if (!select(v, ptr) || !n->enlightened->copy_in(v, n->current, fresh)) {
+		nested_leave_enlightened(v);
+		return vmfail_invalid(v);
+	}
+	e = n->current;
+	if (fresh)
+		take_page(v, ptr);
+	e->launched = !launch;
+	a = launch ? emul_vmlaunch(v) : emul_vmresume(v);
+	if (v->level != &level_l1) {
+		n->enlightened->set_clean(v, e);
+		return a;
+	}
+	copy_out(v, false);
+	forget_page(n);
+	return a;
+}
+
+static enum exit_action enter_by_assist(struct vcpu *v, bool launch)
+{
+	u64 ptr = v->nested->enlightened->active(v);
+
+	if (ptr != NO_VMCS)
+		return enter(v, ptr, launch);
+	nested_leave_enlightened(v);
+	return launch ? emul_vmlaunch(v) : emul_vmresume(v);
+}
+
+/* --- the instructions --- */
+
+static enum exit_action vmlaunch(struct vcpu *v)
+{
+	return enter_by_assist(v, true);
+}
+
+static enum exit_action vmresume(struct vcpu *v)
+{
+	return enter_by_assist(v, false);
+}
+
+static enum exit_action vmread(struct vcpu *v)
+{
+	struct nested *n = v->nested;
+	u64 value = 0;
+
+	if (!is_enlightened(n->current))
+		return emul_vmread(v);
+	if (!n->enlightened->read(v, n->current, vmread_encoding(v), &value))
+		return vmfail(v, ERROR_NO_FIELD);
+	return vmread_give(v, value);
+}
+
+/* TLFS: not supported while an enlightened VMCS is active. */
+static enum exit_action vmwrite(struct vcpu *v)
+{
+	return is_enlightened(v->nested->current) ? vmfail_invalid(v) : emul_vmwrite(v);
+}
+
+/* The pointer is read twice; VMPTRLD of a page that was an enlightened VMCS finds an ordinary one. */
+static enum exit_action vmptrld(struct vcpu *v)
+{
+	struct nested *n = v->nested;
+	struct vmcs02 *e;
+	enum exit_action a;
+	gpa_t ptr;
+
+	if (!operand_pointer(v, &ptr))
+		return RESUME;
+	e = vmcs02_find(v, ptr.v);
+	if (is_enlightened(e)) {
+		if (e == n->current)
+			nested_leave_enlightened(v);
+		vmcs02_release(v, e);
+	}
+	a = emul_vmptrld(v);
+	if (!is_enlightened(n->current)) {
+		forget_page(n);
+		n->plain = NO_VMCS;
+	}
+	return a;
+}
+
+static enum exit_action vmptrst(struct vcpu *v)
+{
+	struct nested *n = v->nested;
+
+	if (!is_enlightened(n->current))
+		return emul_vmptrst(v);
+	return operand_write(v, &n->plain, sizeof(n->plain)) ? vmsucceed(v) : RESUME;
+}
+
+static enum exit_action vmclear(struct vcpu *v)
+{
+	struct nested *n = v->nested;
+	gpa_t ptr;
+
+	if (!operand_pointer(v, &ptr))
+		return RESUME;
+	if (is_enlightened(n->current) && n->current->ptr == ptr.v)
+		nested_leave_enlightened(v);
+	else if (ptr.v == n->plain)
+		n->plain = NO_VMCS;
+	return emul_vmclear(v);
+}
+
+static enum exit_action vmxoff(struct vcpu *v)
+{
+	nested_leave_enlightened(v);
+	v->nested->plain = NO_VMCS;
+	return emul_vmxoff(v);
+}
+
+/* By exit reason, as the plain table. */
+static exit_fn *const emul_enlightened[EXIT_REASONS] = {
+	[EXIT_VMCALL] = emul_vmcall, [EXIT_VMCLEAR] = vmclear,    [EXIT_VMLAUNCH] = vmlaunch,
+	[EXIT_VMPTRLD] = vmptrld,    [EXIT_VMPTRST] = vmptrst,    [EXIT_VMREAD] = vmread,
+	[EXIT_VMRESUME] = vmresume,  [EXIT_VMWRITE] = vmwrite,    [EXIT_VMXOFF] = vmxoff,
+	[EXIT_VMXON] = emul_vmxon,   [EXIT_INVEPT] = emul_invept, [EXIT_INVVPID] = emul_invvpid,
+};
+
+void enlightened_error(struct vcpu *v)
+{
+	copy_out(v, false);
+}
+
+/* --- life --- */
+
+void nested_enlighten(struct vcpu *v, const struct enlightened *en)
+{
+	struct nested *n = v->nested;
+
+	n->emul = emul_enlightened;
+	n->level_l2 = &level_l2_enlightened;
+	n->enlightened = en;
+	n->evmcs = n->plain = NO_VMCS;
+	caps_enlightened(&n->caps);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one interface between nested VMX and an enlightened VMCS: a VMCS in L1's memory that L1 reads and
+ * writes like any memory, and whose clean fields tell what it did not change. nested/ runs the entries and
+ * exits; where the page is and how it looks only the implementer of `struct enlightened` knows.
+ */
+#ifndef NIDUS_NESTED_ENLIGHTENED_H
+#define NIDUS_NESTED_ENLIGHTENED_H
+
+#include "hv/types.h"
+
+struct vcpu;
+struct vmcs02;
+
+/* What the page has beside VMCS fields: TLFS "Enlightened VMCS", nested enlightenments. */
+struct enlightenments {
+	u32 control, vp_id;
+	u64 vm_id, partition_assist;
+};
+#define ENLIGHTENED_NESTED_FLUSH BIT32(0) /* control: L2's flush calls are L0's */
+#define ENLIGHTENED_MSR_BITMAP   BIT32(1) /* control: the MSR bitmap changes only with its clean bit */
+
+struct enlightened {
+	/* Address in L1's memory of what the next VM entry uses; ~0: none, the ordinary rules hold. */
+	u64 (*active)(struct vcpu *v);
+	/*
+	 * The page's fields into e->v12. `fresh`: all of them, else those that are not marked clean. What
+	 * differs from before is added to e->dirty; e->bitmap_clean says whether L1's MSR bitmap is the one
+	 * merged last. False: no RAM, or not a page of a version we know; nothing was changed.
+	 */
+	bool (*copy_in)(struct vcpu *v, struct vmcs02 *e, bool fresh);
+	/* L2 is about to run: every group of the page is clean. */
+	void (*set_clean)(struct vcpu *v, struct vmcs02 *e);
+	/* After an exit, or an entry that failed (guest_area false): what it left in e->v12 into the page. */
+	void (*copy_out)(struct vcpu *v, struct vmcs02 *e, bool guest_area);
+	/* A field as it stands in the page. False: the page does not have it. */
+	bool (*read)(struct vcpu *v, struct vmcs02 *e, u64 encoding, u64 *value);
+	/* The abort indicator is at the same place in both forms: nested/vmcs02.c. */
+};
+
+/* Once, after nested_create: from now on the vCPU's entries ask `en`, and controls without a place in the
+ * page are not offered any more. */
+void nested_enlighten(struct vcpu *v, const struct enlightened *en);
+/* L1 took the page away from where L0 looks for it: it is never written again. Pre: L1 runs. */
+void nested_leave_enlightened(struct vcpu *v);
+
+#endif
