@@ -64,15 +64,15 @@ static void snapshot(struct vcpu *v, const struct vmcs02 *e)
 }
 
 /* What L2 inherits from L1 as it stands now. */
-static void refresh_needs(struct vcpu *v)
+static void look_at_l1(struct vcpu *v, struct vmcs02 *e)
 {
 	struct l0_needs *l0 = &v->nested->needs;
 
-	l0->tsc_offset = v->tsc_offset;
-	l0->l1_efer = vmcs_read64(VMCS_GUEST_EFER);
-	l0->l1_pat = vmcs_read64(VMCS_GUEST_PAT);
-	l0->l1_debugctl = vmcs_read64(VMCS_GUEST_DEBUGCTL);
-	l0->l1_dr7 = vmcs_read_nw(VMCS_GUEST_DR7);
+	l0->tsc_offset = e->seen.tsc_offset = v->tsc_offset;
+	l0->l1_efer = e->seen.efer = vmcs_read64(VMCS_GUEST_EFER);
+	l0->l1_pat = e->seen.pat = vmcs_read64(VMCS_GUEST_PAT);
+	l0->l1_debugctl = e->seen.debugctl = vmcs_read64(VMCS_GUEST_DEBUGCTL);
+	l0->l1_dr7 = e->seen.dr7 = vmcs_read_nw(VMCS_GUEST_DR7);
 }
 
 /* --- VMCS02. Pre, from here on: VMCS02 is current. --- */
@@ -264,7 +264,7 @@ static enum exit_action enter_checked(struct vcpu *v, struct vmcs02 *e)
 	struct nested *n = v->nested;
 	u32 bad;
 
-	refresh_needs(v);
+	look_at_l1(v, e);
 	merge_controls(&e->m, &e->v12, &n->needs);
 	owner_plan(e);
 	take_over_events(v);

@@ -142,20 +142,20 @@ void guest_area_load(struct vcpu *v, struct vmcs02 *e)
 	load_registers(v, e);
 }
 
-/* VMCS02 holds what the last exit saved; only what is loaded anew at each entry without having been saved
- * differs from VMCS12. */
+/* VMCS02 holds the registers that the last exit saved and this entry loads; of others L2 may have changed it.
+ */
 void guest_area_reload(struct vmcs02 *e)
 {
-	const struct vmcs12 *c = &e->v12;
+	u32 kept = e->v12.exit_ctl, loaded = e->v12.entry_ctl;
 
 	load_groups(e, e->dirty);
-	if (!(c->exit_ctl & EXIT_SAVE_EFER))
-		vmcs_write64(VMCS_GUEST_EFER, c->guest_efer);
-	if (!(c->exit_ctl & EXIT_SAVE_PAT))
-		vmcs_write64(VMCS_GUEST_PAT, c->guest_pat);
-	if (!(c->exit_ctl & EXIT_SAVE_DEBUG)) {
-		vmcs_write64(VMCS_GUEST_DEBUGCTL, c->guest_debugctl);
-		vmcs_write_nw(VMCS_GUEST_DR7, c->guest_dr7);
+	if (!(kept & EXIT_SAVE_EFER && loaded & ENTRY_LOAD_EFER))
+		vmcs_write64(VMCS_GUEST_EFER, e->m.efer);
+	if (!(kept & EXIT_SAVE_PAT && loaded & ENTRY_LOAD_PAT))
+		vmcs_write64(VMCS_GUEST_PAT, e->m.pat);
+	if (!(kept & EXIT_SAVE_DEBUG && loaded & ENTRY_LOAD_DEBUG)) {
+		vmcs_write64(VMCS_GUEST_DEBUGCTL, e->m.debugctl);
+		vmcs_write_nw(VMCS_GUEST_DR7, e->m.dr7);
 	}
 }
 

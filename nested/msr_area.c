@@ -77,7 +77,7 @@ static void restore_tsc_offset(struct vcpu *v)
 	struct vmcs02 *e = v->nested->current;
 	struct merged m;
 
-	v->nested->needs.tsc_offset = v->tsc_offset;
+	v->nested->needs.tsc_offset = e->seen.tsc_offset = v->tsc_offset;
 	merge_controls(&m, &e->v12, &v->nested->needs);
 	e->m.tsc_offset = m.tsc_offset;
 	e->known &= ~BIT(MIRROR_TSC_OFFSET);
@@ -90,7 +90,7 @@ bool l2_msr_write(struct vcpu *v, u32 msr, u64 value)
 		return write_efer(v, value);
 	if (!msr_write(v, msr, value))
 		return false;
-	if (v->tsc_offset != v->nested->needs.tsc_offset)
+	if (v->tsc_offset != v->nested->current->seen.tsc_offset)
 		restore_tsc_offset(v);
 	return true;
 }

@@ -11,9 +11,6 @@
 #define QUICK_GROUPS                                                                                         \
 	(BIT32(GROUP_LIVE) | BIT32(GROUP_GUEST_BASIC) | BIT32(GROUP_CONTROL_EVENT) | BIT32(GROUP_INFO))
 
-/* Controls without which L2 would inherit registers of L1. */
-#define LOADS_ALL (ENTRY_LOAD_DEBUG | ENTRY_LOAD_PAT | ENTRY_LOAD_EFER)
-
 #define RFLAGS_RESERVED (~(u64)0x3f7fd5) /* all but the defined flags, bit 1 included: see flags_ok */
 #define BLOCKED_STI_SS  (INTR_STATE_STI | INTR_STATE_MOV_SS)
 #define INFO_RESERVED   (~(INTR_VALID | 0xffu))
@@ -65,6 +62,19 @@ static bool threshold_ok(struct vcpu *v, const struct vmcs02 *e)
 	       e->v12.tpr_threshold <= vtpr >> 4;
 }
 
+/* What VMCS12 does not load L2 inherits from L1: it must be what was merged. */
+static bool inherited_ok(const struct vmcs02 *e)
+{
+	u32 loaded = e->v12.entry_ctl;
+
+	if (!(loaded & ENTRY_LOAD_EFER) && vmcs_read64(VMCS_GUEST_EFER) != e->seen.efer)
+		return false;
+	if (!(loaded & ENTRY_LOAD_PAT) && vmcs_read64(VMCS_GUEST_PAT) != e->seen.pat)
+		return false;
+	return loaded & ENTRY_LOAD_DEBUG || (vmcs_read64(VMCS_GUEST_DEBUGCTL) == e->seen.debugctl &&
+					     vmcs_read_nw(VMCS_GUEST_DR7) == e->seen.dr7);
+}
+
 bool entry_is_quick(struct vcpu *v, const struct vmcs02 *e)
 {
 	const struct vmcs12 *c = &e->v12;
@@ -72,10 +82,9 @@ bool entry_is_quick(struct vcpu *v, const struct vmcs02 *e)
 
 	if (e->dirty & ~QUICK_GROUPS || !e->checked || e->checked_ia32e != ia32e)
 		return false;
-	if ((c->entry_ctl & LOADS_ALL) != LOADS_ALL || c->entry_msr_load_count || !v12_sec(e, SEC_EPT))
+	if (c->entry_msr_load_count || !v12_sec(e, SEC_EPT) || v->tsc_offset != e->seen.tsc_offset)
 		return false;
-	if (v->tsc_offset != v->nested->needs.tsc_offset ||
-	    (e->dirty & BIT32(GROUP_GUEST_BASIC) && !flags_ok(c)))
+	if (e->dirty & BIT32(GROUP_GUEST_BASIC) && !flags_ok(c))
 		return false;
-	return rip_ok(e) && event_ok(c) && threshold_ok(v, e);
+	return rip_ok(e) && event_ok(c) && threshold_ok(v, e) && inherited_ok(e);
 }

@@ -24,7 +24,8 @@
 	X(IO_BITMAP_A)                                                                                       \
 	X(IO_BITMAP_B)                                                                                       \
 	X(MSR_BITMAP)                                                                                        \
-	X(TSC_OFFSET) X(VIRTUAL_APIC) X(APIC_ACCESS) X(EPTP) X(EOI_EXIT_BITMAP_0) X(EOI_EXIT_BITMAP_1)       \
+	X(TSC_OFFSET)                                                                                        \
+	X(VIRTUAL_APIC) X(APIC_ACCESS) X(EPTP) X(EOI_EXIT_BITMAP_0) X(EOI_EXIT_BITMAP_1)                     \
 		X(EOI_EXIT_BITMAP_2) X(EOI_EXIT_BITMAP_3) X(XSS_EXITING_BITMAP) X(ENCLS_EXITING_BITMAP)      \
 			X(TSC_MULTIPLIER) X(PIN_CTL) X(PROC_CTL) X(EXCEPTION_BITMAP) X(PF_MASK) X(PF_MATCH)  \
 				X(CR3_TARGET_COUNT) X(EXIT_CTL) X(TPR_THRESHOLD) X(SEC_CTL) X(PLE_GAP)       \
@@ -43,6 +44,11 @@ struct bitmaps02 {
 	u8 msr[4096], io[8192];
 } __attribute__((aligned(4096)));
 
+/* L1's registers as the last merge saw them. */
+struct seen_of_l1 {
+	u64 tsc_offset, efer, pat, debugctl, dr7;
+};
+
 struct vmcs02 {
 	u64 ptr; /* address of the VMCS in L1's memory; NO_VMCS: free for another */
 	struct vmcs12 v12;
@@ -54,6 +60,7 @@ struct vmcs02 {
 	u64 exit_rip;  /* RIP at the last one */
 	bool checked;  /* all checks passed at the last entry, with... */
 	bool checked_ia32e; /* ...L1's EFER.LMA */
+	struct seen_of_l1 seen;
 	bool enlightened;  /* `ptr` names an enlightened VMCS: v12 is never written back there */
 	bool bitmap_clean; /* L1's MSR bitmap is the one merged last */
 	struct enlightenments ext;
