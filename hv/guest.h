@@ -42,7 +42,7 @@ struct guest {
 	u64 eptp01;
 	unsigned nr_vcpus;
 	struct vcpu *vcpu[VCPUS_MAX];
-	struct machine *machine; /* hv/dev: everything that is not a CPU */
+	struct machine *machine;               /* hv/dev: everything that is not a CPU */
 	const struct personality *personality; /* hv/personality.h; NULL: the bare processor */
 	void *partition;                       /* its state */
 	bool console_prefix;

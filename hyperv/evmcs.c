@@ -42,12 +42,12 @@ static inline __attribute__((always_inline)) void put(void *page, const struct v
 #undef X
 }
 
-#define GROUP_LIST(X)                                                                                        \
-	X(IO_BITMAP)                                                                                         \
-	X(MSR_BITMAP)                                                                                        \
-	X(CONTROL_GRP2) X(CONTROL_GRP1) X(CONTROL_PROC) X(CONTROL_EVENT) X(CONTROL_ENTRY) X(CONTROL_EXCPN)   \
-		X(CRDR) X(CONTROL_XLAT) X(GUEST_BASIC) X(GUEST_GRP1) X(GUEST_GRP2) X(HOST_POINTER)           \
-			X(HOST_GRP1) X(LIVE) X(OTHER)
+/* clang-format off */
+#define GROUP_LIST(X) \
+	X(IO_BITMAP) X(MSR_BITMAP) X(CONTROL_GRP2) X(CONTROL_GRP1) X(CONTROL_PROC) X(CONTROL_EVENT) \
+	X(CONTROL_ENTRY) X(CONTROL_EXCPN) X(CRDR) X(CONTROL_XLAT) X(GUEST_BASIC) X(GUEST_GRP1) \
+	X(GUEST_GRP2) X(HOST_POINTER) X(HOST_GRP1) X(LIVE) X(OTHER)
+/* clang-format on */
 
 #define X(group)                                                                                             \
 	static bool take_##group(struct vmcs12 *to, void *page)                                              \

@@ -40,9 +40,9 @@ static void find_open(struct open_words *o, const u8 *page)
 	const u64 *w = (const u64 *)(const void *)page;
 
 	o->count = 0;
-	for (u16 i = 0; i < PAGE_WORDS; i++)
+	for (size_t i = 0; i < PAGE_WORDS; i++)
 		if (w[i] != ~0ull)
-			o->word[o->count++] = i;
+			o->word[o->count++] = (u16)i;
 }
 
 void bitmaps_init(void)

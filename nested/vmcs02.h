@@ -19,18 +19,15 @@
  * Fields of VMCS02 that hardware never changes, in the order of their encoding: L0 remembers what it wrote
  * and writes only differences. ENTRY_CTL is not here: hv/ changes it with EFER.LMA.
  */
-#define MIRROR_FIELDS(X)                                                                                     \
-	X(VPID)                                                                                              \
-	X(IO_BITMAP_A)                                                                                       \
-	X(IO_BITMAP_B)                                                                                       \
-	X(MSR_BITMAP)                                                                                        \
-	X(TSC_OFFSET)                                                                                        \
-	X(VIRTUAL_APIC) X(APIC_ACCESS) X(EPTP) X(EOI_EXIT_BITMAP_0) X(EOI_EXIT_BITMAP_1)                     \
-		X(EOI_EXIT_BITMAP_2) X(EOI_EXIT_BITMAP_3) X(XSS_EXITING_BITMAP) X(ENCLS_EXITING_BITMAP)      \
-			X(TSC_MULTIPLIER) X(PIN_CTL) X(PROC_CTL) X(EXCEPTION_BITMAP) X(PF_MASK) X(PF_MATCH)  \
-				X(CR3_TARGET_COUNT) X(EXIT_CTL) X(TPR_THRESHOLD) X(SEC_CTL) X(PLE_GAP)       \
-					X(PLE_WINDOW) X(CR0_MASK) X(CR4_MASK) X(CR0_SHADOW) X(CR4_SHADOW)    \
-						X(CR3_TARGET0) X(CR3_TARGET1) X(CR3_TARGET2) X(CR3_TARGET3)
+/* clang-format off */
+#define MIRROR_FIELDS(X) \
+	X(VPID) X(IO_BITMAP_A) X(IO_BITMAP_B) X(MSR_BITMAP) X(TSC_OFFSET) X(VIRTUAL_APIC) \
+	X(APIC_ACCESS) X(EPTP) X(EOI_EXIT_BITMAP_0) X(EOI_EXIT_BITMAP_1) X(EOI_EXIT_BITMAP_2) \
+	X(EOI_EXIT_BITMAP_3) X(XSS_EXITING_BITMAP) X(ENCLS_EXITING_BITMAP) X(TSC_MULTIPLIER) \
+	X(PIN_CTL) X(PROC_CTL) X(EXCEPTION_BITMAP) X(PF_MASK) X(PF_MATCH) X(CR3_TARGET_COUNT) \
+	X(EXIT_CTL) X(TPR_THRESHOLD) X(SEC_CTL) X(PLE_GAP) X(PLE_WINDOW) X(CR0_MASK) X(CR4_MASK) \
+	X(CR0_SHADOW) X(CR4_SHADOW) X(CR3_TARGET0) X(CR3_TARGET1) X(CR3_TARGET2) X(CR3_TARGET3)
+/* clang-format on */
 
 enum mirror {
 #define X(name) MIRROR_##name,

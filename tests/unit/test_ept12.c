@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The walk of L1's EPT: addresses, permissions, misconfigurations, flags. SDM "EPT Translation Mechanism",
  * "EPT Misconfigurations", "Accessed and Dirty Flags for EPT". */
-/* SOURCES: nested/ept12.c mm/guest_copy.c mm/guest_walk.c mm/guest_walk_fast.c mm/l1mem.c mm/ept.c mm/memmap.c */
+/* SOURCES: nested/ept12.c mm/guest_copy.c mm/guest_walk.c mm/guest_walk_fast.c */
+/* SOURCES: mm/l1mem.c mm/ept.c mm/memmap.c */
 #include "tests/unit/ept12_tables.h"
 
 #define L2     0x40000000ull /* where L2's memory stands in these tests */

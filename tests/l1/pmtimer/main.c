@@ -14,7 +14,6 @@ void test_main(void)
 	if (!acpi.pm_timer)
 		return;
 	last = pm_timer();
-	start = rdtsc();
 	for (u32 i = 0; i < 20000; i++) {
 		u32 now = pm_timer(), step = (now - last) & 0xffffff;
 
