@@ -225,12 +225,16 @@ static void block_nmi_again(u64 qual)
 		vmcs_write32(VMCS_GUEST_INTR_STATE, vmcs_read32(VMCS_GUEST_INTR_STATE) | INTR_STATE_NMI);
 }
 
-/* L1's device page. An event delivered through one cannot be carried out by instruction: that ends L2 as
- * broken tables do. */
-static enum exit_action device_access(struct vcpu *v, gpa_t gpa)
+/*
+ * L1's device page. An event delivered through one cannot be carried out by instruction: that ends L2 as
+ * broken tables do. Code fetched from one is all ones, which is no instruction.
+ */
+static enum exit_action device_access(struct vcpu *v, gpa_t gpa, u64 qual)
 {
 	if (vmcs_read32(VMCS_IDT_VECT_INFO) & INTR_VALID)
 		return reflect_simple(v, EXIT_TRIPLE_FAULT, 0);
+	if (qual & EPT_QUAL_FETCH)
+		return fault_ud(v);
 	return mmio_emulate(v, gpa);
 }
 
@@ -261,7 +265,7 @@ static enum exit_action l0_ept(struct vcpu *v, u64 qual)
 	struct ept12_result r;
 
 	if (!v12_sec(n->current, SEC_EPT))
-		return device_access(v, GPA(phys));
+		return device_access(v, GPA(phys), qual);
 	switch (sept_fault(n->sept, n->current->root, NGPA(phys), qual, &r)) {
 	case SEPT_FILLED:
 		block_nmi_again(qual);
@@ -270,7 +274,7 @@ static enum exit_action l0_ept(struct vcpu *v, u64 qual)
 		block_nmi_again(qual);
 		return sept_retry(v);
 	case SEPT_MMIO:
-		return device_access(v, r.gpa);
+		return device_access(v, r.gpa, qual);
 	case SEPT_VIOLATION:
 		return reflect_ept(v, EXIT_EPT_VIOLATION, r.qual | (qual & EPT_QUAL_NMI_UNBLOCK));
 	case SEPT_MISCONFIG:
