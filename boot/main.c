@@ -4,6 +4,7 @@
 #include "boot/boot_info.h"
 #include "boot/console_irq.h"
 #include "boot/smp.h"
+#include "hv/apicv.h"
 #include "hv/console.h"
 #include "hv/cpu.h"
 #include "hv/cpuid.h"
@@ -148,6 +149,7 @@ static void virtual_cpu(void)
 		stop("this CPU's VMX is not sufficient");
 	cpuid_init();
 	msr_init();
+	apicv_init();
 }
 
 static void print_facts(void)

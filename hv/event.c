@@ -4,6 +4,7 @@
  * v->pending is not zero. Order as in SDM "Priority Among Concurrent Events": faults of the instruction,
  * INIT/SIPI, NMI, maskable interrupts.
  */
+#include "hv/apicv.h"
 #include "hv/cpu.h"
 #include "hv/exit.h"
 #include "hv/sched.h"
@@ -213,9 +214,25 @@ static bool try_nmi(struct vcpu *v)
 	return true;
 }
 
+/* The processor delivers what the APIC holds; HLT is L0's, so L0 wakes. */
+static void sync_apicv(struct vcpu *v)
+{
+	apicv_sync(v);
+	if (v->state == VCPU_HALT && vmcs_read_nw(VMCS_GUEST_RFLAGS) & RFLAGS_IF && vlapic_pending(v) >= 0)
+		wake(v);
+}
+
+/* An interrupt that must be injected: with APICv only the PIC's. */
+static bool to_inject(struct vcpu *v)
+{
+	if (!v->apicv_mode)
+		return vcpu_intr_pending(v);
+	return vlapic_accepts_extint(v) && machine_pic_pending(v->guest->machine);
+}
+
 static void try_intr(struct vcpu *v, bool slot_taken)
 {
-	if (!vcpu_intr_pending(v)) {
+	if (!to_inject(v)) {
 		set_intr_window(v, false);
 		return;
 	}
@@ -226,7 +243,7 @@ static void try_intr(struct vcpu *v, bool slot_taken)
 	}
 	event_write(&(struct event){.info = INTR_VALID | INTR_TYPE_EXT << 8 | vcpu_intr_ack(v)});
 	wake(v);
-	set_intr_window(v, vcpu_intr_pending(v));
+	set_intr_window(v, to_inject(v));
 }
 
 /* SDM "TPR Threshold": an exit when the guest lowers TPR so far that the request held back may be delivered.
@@ -271,8 +288,11 @@ enum exit_action gate_l1(struct vcpu *v)
 			slot_taken = try_nmi(v);
 	}
 	if (p & (PEND_INTR | PEND_TPR | PEND_INJECT | PEND_NMI)) {
+		if (v->apicv)
+			sync_apicv(v);
 		try_intr(v, slot_taken);
-		set_tpr_threshold(v);
+		if (!v->apicv_mode)
+			set_tpr_threshold(v);
 	}
 	return v->state == VCPU_RUN ? RESUME : RESCHEDULE;
 }

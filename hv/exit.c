@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An exit's way from entry.S to its handler and back; the table of handlers for L1. */
 #include "hv/exit.h"
+#include "hv/apicv.h"
 #include "hv/cpu.h"
 #include "hv/insn_len.h"
 #include "hv/print.h"
@@ -27,6 +28,8 @@ static exit_fn *const exit_table[EXIT_REASONS] = {
 	[EXIT_MWAIT] = exit_ud, /* MONITOR/MWAIT are not offered */
 	[EXIT_MONITOR] = exit_ud,
 	[EXIT_TPR_THRESHOLD] = exit_tpr_threshold,
+	[EXIT_APIC_ACCESS] = exit_apic_access,
+	[EXIT_VIRTUALIZED_EOI] = exit_virtualized_eoi,
 	[EXIT_EPT_VIOLATION] = exit_ept_violation,
 	[EXIT_EPT_MISCONFIG] = exit_ept_misconfig,
 	[EXIT_INVEPT] = exit_vmx_insn,
@@ -34,6 +37,7 @@ static exit_fn *const exit_table[EXIT_REASONS] = {
 	[EXIT_INVVPID] = exit_vmx_insn,
 	[EXIT_WBINVD] = exit_skip,
 	[EXIT_XSETBV] = exit_xsetbv,
+	[EXIT_APIC_WRITE] = exit_apic_write,
 	[EXIT_VMFUNC] = exit_ud,
 };
 

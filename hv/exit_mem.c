@@ -199,7 +199,7 @@ enum exit_action exit_ept_violation(struct vcpu *v)
 	gpa_t gpa = GPA(vmcs_read64(VMCS_GUEST_PHYS));
 
 	event_requeue(v);
-	if (EPT_PRESENT(ept_lookup(&v->guest->ept01, gpa.v).entry))
+	if (!(qual & EPT_RWX & ~ept_lookup(&v->guest->ept01, gpa.v).entry))
 		return RESUME; /* a stale translation; the exit has dropped it */
 	if (v->pending & PEND_INJECT) {
 		guest_end(v->guest, "killed: event delivery through device memory %#llx",

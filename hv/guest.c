@@ -3,6 +3,7 @@
  * (hv/load_*). */
 #include "hv/guest.h"
 #include "boot/boot_info.h"
+#include "hv/apicv.h"
 #include "hv/cpu.h"
 #include "hv/guest_console.h"
 #include "hv/guest_life.h"
@@ -50,6 +51,10 @@ static bool build_memory(struct guest *g)
 	}
 	if (!ept_init(&g->ept01, &ept01_source, l0_controls.ept_max_leaf) || !l1mem_map(&g->mem, &g->ept01)) {
 		log_error("guest %s: not enough memory for its page tables", g->name);
+		return false;
+	}
+	if (g->desc.apicv && apicv_available && !apicv_map_page(g)) {
+		log_error("guest %s: not enough memory for its APIC page", g->name);
 		return false;
 	}
 	g->eptp01 = ptr_hpa(g->ept01.root).v | l0_controls.eptp_flags;

@@ -40,6 +40,7 @@ struct guest {
 	struct l1mem mem;
 	struct ept ept01;
 	u64 eptp01;
+	void *apic_page; /* hv/apicv; NULL: not used */
 	unsigned nr_vcpus;
 	struct vcpu *vcpu[VCPUS_MAX];
 	struct machine *machine;               /* hv/dev: everything that is not a CPU */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making a vCPU, its reset states, and requests to it. How it runs is in sched.c, exit.c and event.c. */
 #include "hv/vcpu.h"
+#include "hv/apicv.h"
 #include "hv/cpu.h"
 #include "hv/cpuid.h"
 #include "hv/exit.h"
@@ -145,6 +146,9 @@ void vcpu_reset(struct vcpu *v, bool init)
 	v->intr_window = v->nmi_window = v->nmi_waiting = v->init_waiting = false;
 	if (!init)
 		reset_power_on(v);
+	v->apicv = v->guest->apic_page != NULL;
+	v->apicv_mode = 0;
+	memset(v->apicv_eoi, 0, sizeof(v->apicv_eoi));
 	vmcs_init_l1(v);
 	reset_guest_area(init);
 	vlapic_reset(v, init);
@@ -153,6 +157,8 @@ void vcpu_reset(struct vcpu *v, bool init)
 	vcpu_load_efer(v, 0);
 	vcpu_load_cr0(v, init ? (vcpu_cr0() & (CR0_CD | CR0_NW)) | CR0_ET : CR0_CD | CR0_NW | CR0_ET);
 	vcpu_load_cr4(v, 0);
+	if (v->apicv)
+		apicv_sync(v);
 	invvpid_single(v->vpid);
 }
 

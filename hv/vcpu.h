@@ -83,6 +83,9 @@ struct vcpu {
 
 	struct vmcs vmcs01;
 	struct vlapic *lapic;
+	bool apicv;	 /* the processor serves L1's APIC (hv/apicv) */
+	u32 apicv_mode;	 /* secondary controls in force for it */
+	u64 apicv_eoi[4]; /* EOI-exit bitmaps in VMCS01 */
 	struct nested *nested; /* NULL: vmx=off */
 	void *vp;              /* of guest->personality */
 

@@ -91,7 +91,7 @@ void vmcs_write_host_state(struct vcpu *v)
 	vmcs_write_nw(VMCS_HOST_RIP, (u64)(uintptr_t)vmx_exit);
 }
 
-static void write_controls(void)
+static void write_controls(const struct vcpu *v)
 {
 	const struct l0_controls *l0 = &l0_controls;
 
@@ -109,13 +109,18 @@ static void write_controls(void)
 	vmcs_write32(VMCS_ENTRY_MSR_LOAD_COUNT, 0);
 	vmcs_write32(VMCS_ENTRY_INTR_INFO, 0);
 	vmcs_write32(VMCS_TPR_THRESHOLD, 0);
+	if (v->apicv) {
+		vmcs_write16(VMCS_GUEST_INTR_STATUS, 0);
+		for (unsigned i = 0; i < 4; i++)
+			vmcs_write_raw(VMCS_EOI_EXIT_BITMAP_0 + 2 * i, 0);
+	}
 	if (l0->sec & SEC_XSAVES)
 		vmcs_write64(VMCS_XSS_EXITING_BITMAP, 0);
 }
 
 void vmcs_init_l1(struct vcpu *v)
 {
-	write_controls();
+	write_controls(v);
 	vmcs_write64(VMCS_IO_BITMAP_A, ptr_hpa(l1_io_bitmap).v);
 	vmcs_write64(VMCS_IO_BITMAP_B, ptr_hpa(l1_io_bitmap + PAGE_SIZE).v);
 	vmcs_write64(VMCS_MSR_BITMAP, ptr_hpa(l1_msr_bitmap).v);

@@ -20,6 +20,9 @@
 #define EPT_ACCESSED    BIT(8)
 #define EPT_DIRTY       BIT(9)
 #define EPT_USER_EXEC   BIT(10) /* mode-based execute control */
+/* Ignored by the processor: a device page that is mapped only so that accesses are recognised; never to be
+ * given on to an L2. */
+#define EPT_DEVICE	  BIT(52)
 #define EPT_SUPPRESS_VE BIT(63)
 #define EPT_ADDR_MASK   (MASK(52) & PAGE_MASK)
 

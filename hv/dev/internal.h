@@ -82,6 +82,8 @@ struct vlapic {
 	struct timer timer;
 	bool counting;
 	u64 expire, deadline;
+	u32 lvt, initial, divide; /* the registers the timer obeys: the processor may have put a guest's next value into the
+				   * page already (hv/apicv) */
 };
 
 static inline u32 *apic_reg(const struct vlapic *l, u32 offset)
@@ -107,7 +109,7 @@ u8 vlapic_ppr(struct vlapic *l);
 /* Fixed interrupt into IRR. Any CPU. */
 void vlapic_accept(struct vlapic *l, u8 vector, bool level);
 /* An LVT entry's event (not the timer's mode bits). Any CPU. */
-void vlapic_local(struct vlapic *l, u32 lvt_offset);
+void vlapic_local(struct vlapic *l, u32 lvt);
 void vlapic_error(struct vlapic *l, u32 bits);
 /* A rising edge at LINT0 of every vCPU: the PIC pair's output. */
 void vlapic_lint0_edge(struct guest *g);

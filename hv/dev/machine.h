@@ -72,6 +72,9 @@ void vlapic_ack(struct vcpu *v, u8 vector);
 int vlapic_blocked(struct vcpu *v);
 /* ExtINT reaches this vCPU (LAPIC off, or LINT0 unmasked in ExtINT mode). */
 bool vlapic_accepts_extint(const struct vcpu *v);
+/* For hv/apicv: guest interrupt status (SVI << 8 | RVI), and 64 of the vectors that are level-triggered. */
+u16 vlapic_status(struct vcpu *v);
+u64 vlapic_level_vectors(struct vcpu *v, unsigned i);
 /* The register page, as VM entries use it for the TPR shadow. */
 void *vlapic_page(struct vcpu *v);
 /* A message from the IO-APIC, an MSI or an IPI. Any CPU may call; the target is kicked. SDM "Interrupt

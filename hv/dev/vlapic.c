@@ -23,6 +23,7 @@
 #define BIOS_LINT1 0x400u /* NMI */
 
 #define CLASS(vector) ((vector)&0xf0)
+#define ALL_WORDS     0xffu
 
 struct vlapic *vlapic_create(struct vcpu *v)
 {
@@ -100,9 +101,35 @@ static int highest(const struct vlapic *l, u32 base, unsigned words)
 	return -1;
 }
 
+/* The processor changes the page without our summaries while it serves the APIC. */
+static unsigned irr_words(const struct vlapic *l)
+{
+	return l->vcpu->apicv ? ALL_WORDS : __atomic_load_n(&l->irr_words, __ATOMIC_ACQUIRE);
+}
+
+static unsigned isr_words(const struct vlapic *l)
+{
+	return l->vcpu->apicv ? ALL_WORDS : l->isr_words;
+}
+
 static int highest_request(const struct vlapic *l)
 {
-	return highest(l, APIC_IRR, __atomic_load_n(&l->irr_words, __ATOMIC_ACQUIRE));
+	return highest(l, APIC_IRR, irr_words(l));
+}
+
+u16 vlapic_status(struct vcpu *v)
+{
+	int request = highest_request(v->lapic), served = highest(v->lapic, APIC_ISR, ALL_WORDS);
+
+	vlapic_ppr(v->lapic);
+	return (u16)((served < 0 ? 0 : served) << 8 | (request < 0 ? 0 : request));
+}
+
+u64 vlapic_level_vectors(struct vcpu *v, unsigned i)
+{
+	const struct vlapic *l = v->lapic;
+
+	return apic_get(l, APIC_TMR + i * 0x20) | (u64)apic_get(l, APIC_TMR + i * 0x20 + 0x10) << 32;
 }
 
 u8 vlapic_tpr(const struct vcpu *v)
@@ -113,7 +140,7 @@ u8 vlapic_tpr(const struct vcpu *v)
 /* SDM "Processor Priority Register". Kept in the page too, where APIC-register virtualization reads it. */
 u8 vlapic_ppr(struct vlapic *l)
 {
-	int served = highest(l, APIC_ISR, l->isr_words);
+	int served = highest(l, APIC_ISR, isr_words(l));
 	u8 tpr = (u8)apic_get(l, APIC_TPR), isr = served < 0 ? 0 : (u8)served;
 	u8 ppr = CLASS(tpr) >= CLASS(isr) ? tpr : CLASS(isr);
 
@@ -125,7 +152,7 @@ int vlapic_pending(struct vcpu *v)
 {
 	int request;
 
-	if (likely(!__atomic_load_n(&v->lapic->irr_words, __ATOMIC_RELAXED)))
+	if (likely(!irr_words(v->lapic)))
 		return -1;
 	request = highest_request(v->lapic);
 	return request >= 0 && CLASS(request) > CLASS(vlapic_ppr(v->lapic)) ? request : -1;
@@ -135,7 +162,7 @@ int vlapic_blocked(struct vcpu *v)
 {
 	int request;
 
-	if (likely(!__atomic_load_n(&v->lapic->irr_words, __ATOMIC_RELAXED)))
+	if (likely(!irr_words(v->lapic)))
 		return -1;
 	request = highest_request(v->lapic);
 	return request >= 0 && CLASS(request) <= CLASS(vlapic_ppr(v->lapic)) ? request : -1;
@@ -163,7 +190,7 @@ void vlapic_ack(struct vcpu *v, u8 vector)
 /* Something that was held back may come through now. */
 static void look_again(struct vcpu *v, u32 bits)
 {
-	if (__atomic_load_n(&v->lapic->irr_words, __ATOMIC_RELAXED))
+	if (v->apicv || irr_words(v->lapic))
 		vcpu_request(v, bits);
 }
 
@@ -176,7 +203,7 @@ void vlapic_set_tpr(struct vcpu *v, u8 tpr)
 void vlapic_eoi(struct vcpu *v)
 {
 	struct vlapic *l = v->lapic;
-	int vector = highest(l, APIC_ISR, l->isr_words);
+	int vector = highest(l, APIC_ISR, isr_words(l));
 	u32 word, bit, *isr;
 
 	if (vector < 0)
@@ -222,10 +249,8 @@ void vlapic_error(struct vlapic *l, u32 bits)
 }
 
 /* SDM "Local Vector Table": delivery modes. SMI has no meaning in a machine without SMM. */
-void vlapic_local(struct vlapic *l, u32 lvt_offset)
+void vlapic_local(struct vlapic *l, u32 lvt)
 {
-	u32 lvt = apic_get(l, lvt_offset);
-
 	if (lvt & LVT_MASKED)
 		return;
 	switch (lvt >> 8 & 7) {
@@ -265,7 +290,7 @@ void vlapic_lint0_edge(struct guest *g)
 		if (vlapic_accepts_extint(v))
 			vcpu_request(v, PEND_INTR);
 		else if (vlapic_enabled(v->lapic))
-			vlapic_local(v->lapic, APIC_LVT_LINT0);
+			vlapic_local(v->lapic, apic_get(v->lapic, APIC_LVT_LINT0));
 	}
 }
 

@@ -244,6 +244,7 @@ static bool base_write(struct vcpu *v, u64 value)
 		vcpu_request(v, PEND_INTR);
 	} else if (changed & APIC_BASE_X2APIC) {
 		vlapic_enter_x2apic(v->lapic);
+		vcpu_request(v, PEND_INTR); /* the gate tells the processor */
 	}
 	return true;
 }

@@ -9,20 +9,18 @@
 
 static enum lvt_timer_mode timer_mode(const struct vlapic *l)
 {
-	return (enum lvt_timer_mode)LVT_TIMER(apic_get(l, APIC_LVT_TIMER));
+	return (enum lvt_timer_mode)LVT_TIMER(l->lvt);
 }
 
 /* SDM "Divide Configuration Register": bits 3, 1 and 0 give 2, 4 ... 128, 1. */
 static unsigned divide_shift(const struct vlapic *l)
 {
-	u32 reg = apic_get(l, APIC_TIMER_DIVIDE);
-
-	return ((reg & 3) + (reg >> 1 & 4) + 1) & 7;
+	return ((l->divide & 3) + (l->divide >> 1 & 4) + 1) & 7;
 }
 
 static u64 period(const struct vlapic *l)
 {
-	return (u64)apic_get(l, APIC_TIMER_INITIAL) << divide_shift(l);
+	return (u64)l->initial << divide_shift(l);
 }
 
 static u64 guest_tsc(const struct vlapic *l, u64 now)
@@ -50,7 +48,7 @@ static void catch_up(struct vlapic *l, u64 now)
 			l->counting = false;
 	}
 	if (due)
-		vlapic_local(l, APIC_LVT_TIMER);
+		vlapic_local(l, l->lvt);
 }
 
 /* The host timer follows the state. A masked timer runs on, but needs nobody to wake up for it. */
@@ -58,7 +56,7 @@ static void arm(struct vlapic *l, u64 now)
 {
 	u64 at = l->expire;
 
-	if ((apic_get(l, APIC_LVT_TIMER) & LVT_MASKED) || (!l->counting && !l->deadline)) {
+	if ((l->lvt & LVT_MASKED) || (!l->counting && !l->deadline)) {
 		timer_cancel(&l->timer);
 		return;
 	}
@@ -92,6 +90,8 @@ void vlapic_timer_reset(struct vlapic *l)
 	timer_cancel(&l->timer);
 	l->counting = false;
 	l->deadline = 0;
+	l->lvt = LVT_MASKED;
+	l->initial = l->divide = 0;
 }
 
 void vlapic_timer_lvt(struct vlapic *l, u32 value)
@@ -105,6 +105,7 @@ void vlapic_timer_lvt(struct vlapic *l, u32 value)
 		l->counting = false;
 		l->deadline = 0;
 	}
+	l->lvt = value;
 	apic_put(l, APIC_LVT_TIMER, value);
 	arm(l, now);
 }
@@ -114,9 +115,12 @@ void vlapic_timer_initial(struct vlapic *l, u32 value)
 	u64 now = machine_clock();
 
 	/* In TSC-deadline mode writes are ignored. */
-	if (timer_mode(l) == TIMER_DEADLINE)
+	if (timer_mode(l) == TIMER_DEADLINE) {
+		apic_put(l, APIC_TIMER_INITIAL, l->initial);
 		return;
+	}
 	catch_up(l, now);
+	l->initial = value;
 	apic_put(l, APIC_TIMER_INITIAL, value);
 	l->counting = value != 0;
 	l->expire = now + period(l);
@@ -138,6 +142,7 @@ void vlapic_timer_divide(struct vlapic *l, u32 value)
 
 	catch_up(l, now);
 	left = count_left(l, now);
+	l->divide = value;
 	apic_put(l, APIC_TIMER_DIVIDE, value);
 	l->expire = now + ((u64)left << divide_shift(l));
 	arm(l, now);
