@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See hv/apicv.h. The model's page is the virtual-APIC page, so registers need no copying; what the processor keeps outside of it is written here. */
+/* See hv/apicv.h. The model's page is the virtual-APIC page, so registers need no copying; what the processor
+ * keeps outside of it is written here. */
 #include "hv/apicv.h"
 #include "hv/exit.h"
 #include "hv/lib.h"
 #include "hv/vmcs_init.h"
 #include "mm/palloc.h"
 
-#define SEC_XAPIC_MODE	(SEC_APIC_ACCESSES | SEC_APIC_REGS | SEC_VID)
+#define SEC_XAPIC_MODE  (SEC_APIC_ACCESSES | SEC_APIC_REGS | SEC_VID)
 #define SEC_X2APIC_MODE (SEC_X2APIC | SEC_APIC_REGS | SEC_VID)
-#define SEC_ALL_MODES	(SEC_XAPIC_MODE | SEC_X2APIC_MODE)
+#define SEC_ALL_MODES   (SEC_XAPIC_MODE | SEC_X2APIC_MODE)
 
 /* x2APIC MSRs by their low byte. SDM "Virtualizing MSR-Based APIC Accesses". */
-#define X2_TPR	    0x08u
-#define X2_EOI	    0x0bu
+#define X2_TPR      0x08u
+#define X2_EOI      0x0bu
 #define X2_SELF_IPI 0x3fu
 
 bool apicv_available;
@@ -26,10 +27,12 @@ static void pass(u32 msr, bool write)
 }
 
 /*
- * Reads that the page answers: ID, version, TPR, PPR, LDR, SVR, ISR, TMR, IRR, ESR, the LVT, initial count and divide. The current count is computed,
- * the ICR is 64 bits wide, reserved ones fault: those keep their exits.
+ * Reads that the page answers: ID, version, TPR, PPR, LDR, SVR, ISR, TMR, IRR, ESR, the LVT, initial count
+ * and divide. The current count is computed, the ICR is 64 bits wide, reserved ones fault: those keep their
+ * exits.
  */
-static const u8 plain_reads[] = {0x02, 0x03, 0x08, 0x0a, 0x0d, 0x0f, 0x28, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38, 0x3e};
+static const u8 plain_reads[] = {0x02, 0x03, 0x08, 0x0a, 0x0d, 0x0f, 0x28, 0x32,
+				 0x33, 0x34, 0x35, 0x36, 0x37, 0x38, 0x3e};
 
 void apicv_init(void)
 {
@@ -99,7 +102,8 @@ void apicv_sync(struct vcpu *v)
 	vmcs_write16(VMCS_GUEST_INTR_STATUS, vlapic_status(v));
 }
 
-/* SDM table "Exit Qualification for APIC-Access VM Exits": the offset in bits 11:0. An access while an event is delivered has no instruction to carry out. */
+/* SDM table "Exit Qualification for APIC-Access VM Exits": the offset in bits 11:0. An access while an event
+ * is delivered has no instruction to carry out. */
 enum exit_action exit_apic_access(struct vcpu *v)
 {
 	u64 qual = vmcs_read_nw(VMCS_EXIT_QUAL);

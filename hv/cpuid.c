@@ -20,6 +20,7 @@
 #define ECX1_TSC_DL  BIT32(24)
 #define ECX1_OSXSAVE BIT32(27)
 #define ECX1_HYPERV  BIT32(31) /* a hypervisor is present */
+#define EDX1_APIC    BIT32(9)
 #define EDX1_HTT     BIT32(28)
 #define ECX7_OSPKE   BIT32(4)
 
@@ -162,6 +163,8 @@ static struct cpuid leaf_1(const struct vcpu *v)
 	u32 n = v->guest->nr_vcpus;
 
 	r.ebx |= v->index << 24;
+	if (!(v->apic_base & APIC_BASE_ENABLE))
+		r.edx &= ~EDX1_APIC;
 	if (n > 1) {
 		r.edx |= EDX1_HTT;
 		r.ebx |= 1u << log2_up(n) << 16;

@@ -137,7 +137,10 @@ u8 vcpu_intr_ack(struct vcpu *v)
 	if (vlapic_accepts_extint(v) && machine_pic_pending(v->guest->machine))
 		return machine_pic_ack(v->guest->machine);
 	vec = vlapic_pending(v);
-	BUG_ON(vec < 0);
+	if (unlikely(
+		    vec <
+		    0)) /* the PIC's line fell since vcpu_intr_pending: it answers with its spurious vector */
+		return machine_pic_ack(v->guest->machine);
 	vlapic_ack(v, (u8)vec);
 	return (u8)vec;
 }
@@ -207,8 +210,8 @@ static bool try_nmi(struct vcpu *v)
 		set_nmi_window(v, true);
 		return false;
 	}
-	v->nmi_waiting = false;
-	set_nmi_window(v, false);
+	v->nmi_waiting--;
+	set_nmi_window(v, v->nmi_waiting);
 	event_write(&(struct event){.info = INTR_VALID | INTR_TYPE_NMI << 8 | VEC_NMI});
 	wake(v);
 	return true;
@@ -255,6 +258,14 @@ static void set_tpr_threshold(struct vcpu *v)
 	vmcs_write32(VMCS_TPR_THRESHOLD, vec < 0 ? 0 : MIN((u32)vec >> 4, (u32)vlapic_tpr(v) >> 4));
 }
 
+/* SDM "Handling Multiple NMIs": besides the one in service one more is kept. */
+static void take_nmis(struct vcpu *v)
+{
+	u32 n = v->nmi_waiting + __atomic_exchange_n(&v->nmis_sent, 0, __ATOMIC_SEQ_CST);
+
+	v->nmi_waiting = (u8)MIN(n, 2u);
+}
+
 enum exit_action gate_l1(struct vcpu *v)
 {
 	u32 p;
@@ -280,7 +291,7 @@ enum exit_action gate_l1(struct vcpu *v)
 		wake(v);
 	}
 	if (p & PEND_NMI)
-		v->nmi_waiting = true;
+		take_nmis(v);
 	if (v->nmi_waiting) {
 		if (slot_taken)
 			set_nmi_window(v, true);

@@ -56,6 +56,7 @@ static void set_tsc_offset(struct vcpu *v, u64 offset)
 {
 	v->tsc_offset = offset;
 	vmcs_write64(VMCS_TSC_OFFSET, offset);
+	vlapic_tsc_changed(v);
 	if (v->guest->personality)
 		v->guest->personality->tsc_moved(v);
 }

@@ -17,7 +17,8 @@
 _Static_assert(sizeof(struct vcpu) <= PAGE_SIZE << VCPU_ORDER, "struct vcpu fits its pages");
 _Static_assert(offsetof(struct vcpu, regs) == 0, "entry.S stores the registers at the start");
 
-const struct level level_l1 = {.exit = exit_l1, .gate = gate_l1, .fault = fault_l1, .translate = translate_l1};
+const struct level level_l1 = {
+	.exit = exit_l1, .gate = gate_l1, .fault = fault_l1, .translate = translate_l1};
 
 struct vcpu *vcpu_create(struct guest *g, u32 index, struct cpu *cpu)
 {
@@ -49,6 +50,8 @@ void vcpu_destroy(struct vcpu *v)
 		v->guest->personality->destroy(v);
 	if (v->nested)
 		nested_destroy(v);
+	if (v->lapic)
+		vlapic_destroy(v->lapic);
 	if (v->vmcs01.page)
 		page_free(v->vmcs01.page);
 	fpu_free(v->fpu);
@@ -61,6 +64,12 @@ void vcpu_request(struct vcpu *v, u32 bits)
 	__atomic_fetch_or(&v->pending, bits, __ATOMIC_SEQ_CST);
 	if (v->cpu != this_cpu())
 		cpu_kick(v->cpu);
+}
+
+void vcpu_nmi(struct vcpu *v)
+{
+	__atomic_add_fetch(&v->nmis_sent, 1, __ATOMIC_SEQ_CST);
+	vcpu_request(v, PEND_NMI);
 }
 
 static void reset_segments(void)
@@ -143,7 +152,9 @@ void vcpu_reset(struct vcpu *v, bool init)
 	memset(v->dr, 0, sizeof(v->dr));
 	v->dr6 = 0xffff0ff0;
 	v->inject.info = 0;
-	v->intr_window = v->nmi_window = v->nmi_waiting = v->init_waiting = false;
+	v->intr_window = v->nmi_window = v->init_waiting = false;
+	v->nmi_waiting = 0;
+	v->nmis_sent = 0;
 	if (!init)
 		reset_power_on(v);
 	v->apicv = v->guest->apic_page != NULL;

@@ -56,8 +56,8 @@ struct level {
 	enum exit_action (*exit)(struct vcpu *v, u32 reason); /* reason: the full exit-reason field */
 	enum exit_action (*gate)(struct vcpu *v); /* called before an entry while v->pending is not 0 */
 	void (*fault)(struct vcpu *v, const struct event *e); /* an exception L0 raises in what runs */
-	/* Linear address of what runs to L1's gpa, for an access by L0 on its behalf (enum access of mm/guest_copy.h). False: a fault or an
-	 * exit to L1 is queued, the caller returns RESUME. */
+	/* Linear address of what runs to L1's gpa, for an access by L0 on its behalf (enum access of
+	 * mm/guest_copy.h). False: a fault or an exit to L1 is queued, the caller returns RESUME. */
 	bool (*translate)(struct vcpu *v, u64 linear, unsigned access, gpa_t *out);
 };
 extern const struct level level_l1;
@@ -76,16 +76,16 @@ struct vcpu {
 	struct cpu *cpu; /* pinned here */
 	struct vcpu *next_on_cpu;
 	struct guest *guest;
-	u32 index;    /* in guest->vcpu; also the APIC id */
-	u16 vpid;     /* of VMCS01 */
-	bool preempt; /* shares its CPU: the preemption timer runs */
+	u32 index;      /* in guest->vcpu; also the APIC id */
+	u16 vpid;       /* of VMCS01 */
+	bool preempt;   /* shares its CPU: the preemption timer runs */
 	u32 cpuid1_ecx; /* cpuid_own_ecx */
 
 	struct vmcs vmcs01;
 	struct vlapic *lapic;
-	bool apicv;	 /* the processor serves L1's APIC (hv/apicv) */
-	u32 apicv_mode;	 /* secondary controls in force for it */
-	u64 apicv_eoi[4]; /* EOI-exit bitmaps in VMCS01 */
+	bool apicv;            /* the processor serves L1's APIC (hv/apicv) */
+	u32 apicv_mode;        /* secondary controls in force for it */
+	u64 apicv_eoi[4];      /* EOI-exit bitmaps in VMCS01 */
 	struct nested *nested; /* NULL: vmx=off */
 	void *vp;              /* of guest->personality */
 
@@ -97,7 +97,8 @@ struct vcpu {
 	u64 mtrr_def, mtrr_fixed[11], mtrr_var[16];
 	u32 sipi_vector;
 	bool intr_window, nmi_window; /* window exiting is on in VMCS01 */
-	bool nmi_waiting;             /* an NMI is held back by blocking */
+	u8 nmi_waiting;               /* an NMI is held back by blocking */
+	u32 nmis_sent;                /* atomic; since the gate looked last */
 	bool init_waiting;            /* INIT is held back by VMX root operation */
 
 	/* State that stays in the registers until another vCPU is loaded on this CPU. */
@@ -119,6 +120,8 @@ void vcpu_reset(struct vcpu *v, bool init);
 void vcpu_set_entry(struct vcpu *v, const struct entry_state *e);
 /* Set `bits` in v->pending and make its CPU look. Any CPU. */
 void vcpu_request(struct vcpu *v, u32 bits);
+/* One more NMI for it. Any CPU. */
+void vcpu_nmi(struct vcpu *v);
 
 /* Called by entry.S. Returns the vCPU to enter. */
 struct vcpu *vcpu_exit(struct vcpu *v);

@@ -290,6 +290,8 @@ enum exit_action gate_l2(struct vcpu *v)
 		__atomic_fetch_or(&v->pending, p, __ATOMIC_SEQ_CST);
 		return RESUME;
 	}
+	if (p & PEND_NMI)
+		__atomic_store_n(&v->nmis_sent, 0, __ATOMIC_SEQ_CST);
 	collect(n, p);
 	n->l0_windows = 0;
 	n->immediate_exit = false;

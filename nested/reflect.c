@@ -225,11 +225,13 @@ static void drop_l2_events(struct vcpu *v)
 static void switch_to_l1(struct vcpu *v)
 {
 	struct nested *n = v->nested;
+	/* hv/event counts NMIs in nmi_waiting; the request only makes it look. */
 	u32 look = n->l1_pending | (n->nmi ? PEND_NMI : 0) | (n->init ? PEND_INIT : 0);
 
 	drop_l2_events(v);
 	if (n->current->root)
 		sept_leave(n->current->root, v->index);
+	v->nmi_waiting = n->nmi;
 	n->nmi = n->init = n->sipi = false;
 	n->l1_pending = 0;
 	n->activity = ACTIVITY_ACTIVE;

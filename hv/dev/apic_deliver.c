@@ -56,7 +56,7 @@ static void receive(struct vlapic *l, const struct apic_message *msg)
 			vlapic_accept(l, msg->vector, msg->level);
 		break;
 	case MODE_NMI:
-		vcpu_request(v, PEND_NMI);
+		vcpu_nmi(v);
 		break;
 	case MODE_INIT:
 		vcpu_request(v, PEND_INIT);

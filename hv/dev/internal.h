@@ -82,8 +82,8 @@ struct vlapic {
 	struct timer timer;
 	bool counting;
 	u64 expire, deadline;
-	u32 lvt, initial, divide; /* the registers the timer obeys: the processor may have put a guest's next value into the
-				   * page already (hv/apicv) */
+	u32 lvt, initial, divide; /* the registers the timer obeys: the processor may have put a guest's next
+				   * value into the page already (hv/apicv) */
 };
 
 static inline u32 *apic_reg(const struct vlapic *l, u32 offset)

@@ -258,7 +258,7 @@ void vlapic_local(struct vlapic *l, u32 lvt)
 		vlapic_accept(l, (u8)lvt, false);
 		break;
 	case MODE_NMI:
-		vcpu_request(l->vcpu, PEND_NMI);
+		vcpu_nmi(l->vcpu);
 		break;
 	case MODE_INIT:
 		vcpu_request(l->vcpu, PEND_INIT);

@@ -99,6 +99,12 @@ void vcpu_request(struct vcpu *v, u32 bits)
 	v->pending |= bits;
 }
 
+void vcpu_nmi(struct vcpu *v)
+{
+	v->nmis_sent++;
+	v->pending |= PEND_NMI;
+}
+
 struct cpuid vcpu_cpuid(struct vcpu *v, u32 leaf, u32 sub)
 {
 	(void)v;
