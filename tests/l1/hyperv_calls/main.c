@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hypercalls with right and wrong input, interrupts to sets of VPs, and TLB flushes that another CPU must notice. TLFS
- * "Hypercall Interface", "Virtual MMU".
+ * Hypercalls with right and wrong input, interrupts to sets of VPs, and TLB flushes that another CPU must
+ * notice. TLFS "Hypercall Interface", "Virtual MMU".
  */
 #include "hyperv.h"
 #include "l1.h"
@@ -93,7 +93,10 @@ static u32 try_vmcall(u64 control)
 	u64 rax = 0;
 
 	trap_forget();
-	asm volatile(TRY("vmcall") : "+a"(rax), "+c"(control) : "d"(0ull) : "r8", "r9", "r10", "r11", "memory", "cc");
+	asm volatile(TRY("vmcall")
+		     : "+a"(rax), "+c"(control)
+		     : "d"(0ull)
+		     : "r8", "r9", "r10", "r11", "memory", "cc");
 	return trap_last();
 }
 
@@ -178,6 +181,7 @@ static void reader(u64 arg)
 	u32 seen = 0;
 
 	(void)arg;
+	sti(); /* an emulator's quirk: with IF=0 no host interrupt ends the guest's turn */
 	while (order != ~0u) {
 		if (order == seen)
 			continue;
@@ -185,6 +189,7 @@ static void reader(u64 arg)
 		answer = *(volatile u64 *)WINDOW;
 		answers = seen;
 	}
+	cli();
 }
 
 static u64 ask(void)

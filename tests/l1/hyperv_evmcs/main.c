@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The enlightened VMCS: entry without VMPTRLD, both version words, exits in the page, page switches, clean fields,
- * VMREAD and VMWRITE, the ends of a page's life, and the controls that are not offered. TLFS "Enlightened VMCS".
+ * The enlightened VMCS: entry without VMPTRLD, both version words, exits in the page, page switches, clean
+ * fields, VMREAD and VMWRITE, the ends of a page's life, and the controls that are not offered. TLFS
+ * "Enlightened VMCS".
  */
 #include "evmcs.h"
 #include "hyperv.h"
@@ -109,7 +110,8 @@ static void switches(void)
 	l2_regs()->rdi = addr_of((const void *)(uintptr_t)l2_calls);
 	f = ev_enter(f_page, false);
 	expect_true("first-of-both", called(&e, FIRST) && f.reason == EXIT_VMCALL);
-	/* All clean bits stand, as L0 set them, but the page is another: what changed is seen all the same. */
+	/* All clean bits stand, as L0 set them, but the page is another: what changed is seen all the same.
+	 */
 	ev_write_quietly(e_page, VMCS_GUEST_RFLAGS, 2 | BIT(18));
 	ev_write_quietly(e_page, VMCS_GUEST_FS_BASE, 0x12345000);
 	e = ev_resume_past(e_page, &e);

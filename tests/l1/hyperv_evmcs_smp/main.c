@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One enlightened VMCS on two CPUs, one after the other: clean fields that the other CPU's entry set mean nothing here.
- * Also two of them at once, with entries counted on both. TLFS "Enlightened VMCS", "Clean Fields".
+ * One enlightened VMCS on two CPUs, one after the other: clean fields that the other CPU's entry set mean
+ * nothing here. Also two of them at once, with entries counted on both. TLFS "Enlightened VMCS", "Clean
+ * Fields".
  */
 #include "evmcs.h"
 #include "hyperv.h"
@@ -40,7 +41,8 @@ static void other_takes(u64 arg)
 	prepare(page[1]); /* makes this CPU's own VMCS and host state */
 	for (u32 i = 0; i < ev_field_count; i++)
 		if (ev_fields[i].clean == EV_HOST_GRP1 || ev_fields[i].clean == EV_HOST_POINTER)
-			ev_write_quietly(page[0], ev_fields[i].encoding, ev_read(page[1], ev_fields[i].encoding));
+			ev_write_quietly(page[0], ev_fields[i].encoding,
+					 ev_read(page[1], ev_fields[i].encoding));
 	ev_write_quietly(page[0], VMCS_GUEST_TR_BASE, ev_read(page[1], VMCS_GUEST_TR_BASE));
 	ev_write_quietly(page[0], VMCS_GUEST_TR_SEL, ev_read(page[1], VMCS_GUEST_TR_SEL));
 	ev_write_quietly(page[0], VMCS_GUEST_RFLAGS, 2 | MARK);

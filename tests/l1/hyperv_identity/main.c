@@ -20,8 +20,7 @@ static void leaves(void)
 	expect_eq("interface", cpuid(0x40000001, 0).eax, 0x31237648);
 	expect_eq("needed-privileges", features.eax & 0x60, 0x60);
 	expect_eq("no-dangerous-privileges", features.ebx, 0);
-	expect_true("max-leaf-with-vmx",
-		    max.eax >= 0x4000000a || !(cpuid(0x40000004, 0).eax & BIT(14)));
+	expect_true("max-leaf-with-vmx", max.eax >= 0x4000000a || !(cpuid(0x40000004, 0).eax & BIT(14)));
 	if (max.eax >= 0x4000000a)
 		expect_eq("evmcs-version", cpuid(0x4000000a, 0).eax & 0xffff, 0x0101);
 	expect_eq("beyond-max-leaf", cpuid(0x400000ff, 0).eax, 0);

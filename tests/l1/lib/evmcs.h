@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An enlightened VMCS as L1 handles it: a page it writes like any memory. Made from the current plain VMCS. */
+/* An enlightened VMCS as L1 handles it: a page it writes like any memory. Made from the current plain VMCS.
+ */
 #pragma once
 
 #include "l2.h"
 
-#define EV_VERSION         0u
-#define EV_CLEAN           824u
-#define EV_CONTROL         836u
-#define EV_VP_ID           840u
-#define EV_VM_ID           848u
+#define EV_VERSION          0u
+#define EV_CLEAN            824u
+#define EV_CONTROL          836u
+#define EV_VP_ID            840u
+#define EV_VM_ID            848u
 #define EV_PARTITION_ASSIST 856u
 
 #define EV_CLEAN_ALL 0xffffu
@@ -47,7 +48,7 @@ const struct ev_field *ev_find(u32 encoding);
 /* Fill a page with the version and the fields of the current (plain) VMCS; all clean fields 0. */
 void ev_fill(u8 *page);
 u64 ev_read(const u8 *page, u32 encoding);
-void ev_write(u8 *page, u32 encoding, u64 value); /* and clears the clean field */
+void ev_write(u8 *page, u32 encoding, u64 value);         /* and clears the clean field */
 void ev_write_quietly(u8 *page, u32 encoding, u64 value); /* and does not */
 volatile u32 *ev_clean(u8 *page);
 volatile u32 *ev_word(u8 *page, u32 offset);
