@@ -51,7 +51,7 @@ static void flush_self(struct vcpu *v, const struct flush *f)
 {
 	unsigned budget = f->list ? PAGES_MAX : 0;
 
-	for (unsigned i = 0; i < f->count; i++)
+	for (unsigned i = 0; budget && i < f->count; i++)
 		if (!flush_pages(v, f->list[i], &budget))
 			budget = 0;
 	if (!budget)
