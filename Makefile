@@ -14,19 +14,16 @@ OBJS := $(patsubst %,$(BUILD)/%.o,$(SRCS)) $(BUILD)/hv/dev/dsdt.o
 
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wstrict-prototypes -Wvla \
 	-Wpointer-arith -Wundef -Wwrite-strings -Werror
-KFLAGS := -std=gnu11 -O2 -g -ffreestanding -fno-builtin -mno-red-zone -mgeneral-regs-only -fno-pic -fno-pie \
+KFLAGS := -std=gnu11 -Os -g -ffreestanding -fno-builtin -mno-red-zone -mgeneral-regs-only -fno-pic -fno-pie \
 	-fno-stack-protector -fno-asynchronous-unwind-tables -fno-omit-frame-pointer -fcf-protection=none \
 	-mcmodel=small -fno-common -fno-strict-aliasing -ffunction-sections -fdata-sections $(WARN) -I. -MMD -MP
 
-# On the exit path a frame pointer costs three instructions a call; back-traces only lose these files' own frames.
-HOT := hv/exit.c hv/exit_misc.c hv/exit_msr.c hv/exit_io.c hv/cpuid.c hv/msr.c hv/event.c hv/dev/ports.c \
-	hv/dev/machine.c mm/guest_walk_fast.c mm/l1mem.c mm/guest_copy.c $(wildcard nested/*.c)
-# What runs once, or seldom: small instead of fast.
-COLD := $(wildcard boot/*.c hv/load*.c hv/dev/acpi*.c hv/dev/vrtc.c hv/dev/calendar.c) hv/options.c hv/print.c hv/panic.c \
-	hv/guest.c hv/cpu.c hv/console.c hv/fb.c hv/vga.c hv/symbols.c hv/poweroff.c hv/vmx_on.c hv/vmcs.c \
-	hv/vmcs_init.c mm/hostpt.c mm/palloc.c mm/memmap.c mm/mtrr.c
-$(patsubst %,$(BUILD)/%.o,$(HOT)): KFLAGS += -fomit-frame-pointer
-$(patsubst %,$(BUILD)/%.o,$(COLD)): KFLAGS += -Os
+# The exit path is built for speed, the rest for size. A frame pointer costs three instructions a call; back-traces only lose these
+# files' own frames.
+HOT := hv/exit.c hv/exit_misc.c hv/exit_msr.c hv/exit_io.c hv/cpuid.c hv/msr.c hv/event.c hv/apicv.c hv/vcpu_regs.c \
+	hv/dev/ports.c hv/dev/machine.c hv/dev/vlapic.c mm/guest_walk_fast.c mm/l1mem.c mm/guest_copy.c mm/ept.c \
+	$(filter-out nested/check_% nested/caps.c nested/vmcs12.c,$(wildcard nested/*.c))
+$(patsubst %,$(BUILD)/%.o,$(HOT)): KFLAGS += -O2 -fomit-frame-pointer
 
 .PHONY: all clean help run demo iso test test-all boots lint format size
 all: $(BUILD)/nidus.elf $(BUILD)/nidus32.elf

@@ -11,7 +11,7 @@
 
 enum { TYPE_ADDRESS, TYPE_SINGLE, TYPE_ALL };
 
-static u64 vpid_map[65536 / 64] = {1}; /* VPID 0 is L0's own */
+static u64 vpid_map[65536 / 64];
 static struct spinlock vpid_lock;
 
 u16 vpid_alloc(void)
@@ -19,6 +19,7 @@ u16 vpid_alloc(void)
 	u16 vpid = 0;
 
 	spin_lock(&vpid_lock);
+	vpid_map[0] |= 1; /* VPID 0 is L0's own */
 	for (unsigned w = 0; w < ARRAY_SIZE(vpid_map); w++) {
 		if (vpid_map[w] == ~0ull)
 			continue;
