@@ -163,11 +163,13 @@ static bool insn_exists(const struct nested *n, u16 reason)
 
 /* What makes every VMX instruction undefined; the processor tested it before the exit, but with L0's CR0 and
  * CR4. */
-static bool mode_ok(void)
+static bool mode_ok(bool wide)
 {
+	if (likely(wide)) /* protected mode, and neither VM86 nor compatibility mode */
+		return true;
 	if (!(vcpu_cr0() & CR0_PE) || vmcs_read_nw(VMCS_GUEST_RFLAGS) & RFLAGS_VM)
 		return false;
-	return vcpu_64bit() || !(vmcs_read64(VMCS_GUEST_EFER) & EFER_LMA);
+	return !(vmcs_read64(VMCS_GUEST_EFER) & EFER_LMA);
 }
 
 enum exit_action exit_vmx_insn(struct vcpu *v)
@@ -175,7 +177,10 @@ enum exit_action exit_vmx_insn(struct vcpu *v)
 	u16 reason = (u16)vmcs_read32(VMCS_EXIT_REASON);
 	exit_fn *fn = v->nested && reason < EXIT_REASONS ? v->nested->emul[reason] : NULL;
 
-	if (!fn || !mode_ok() || !insn_exists(v->nested, reason))
+	if (!fn || !insn_exists(v->nested, reason))
+		return fault_ud(v);
+	v->nested->wide = vcpu_64bit();
+	if (!mode_ok(v->nested->wide))
 		return fault_ud(v);
 	if (reason == EXIT_VMXON ? !(vcpu_cr4() & CR4_VMXE) : !v->nested->vmxon)
 		return fault_ud(v);

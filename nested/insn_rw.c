@@ -17,7 +17,7 @@ struct rw_operand {
 
 static struct rw_operand rw_decode(struct vcpu *v)
 {
-	struct rw_operand o = {.info = vmcs_read32(VMCS_EXIT_INSN_INFO), .wide = vcpu_64bit()};
+	struct rw_operand o = {.info = vmcs_read32(VMCS_EXIT_INSN_INFO), .wide = v->nested->wide};
 
 	o.encoding = vcpu_reg(v, INFO_FIELD(o.info));
 	if (!o.wide)
