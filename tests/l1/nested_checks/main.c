@@ -174,7 +174,9 @@ static const struct check checks[] = {
 	{"guest-gdtr-limit", GUEST, {{SET, VMCS_GUEST_GDTR_LIMIT, 0x10000}}, 0},
 	{"guest-idtr-limit", GUEST, {{SET, VMCS_GUEST_IDTR_LIMIT, 0x10000}}, 0},
 
-	{"guest-rip-not-canonical", GUEST, {{SET, VMCS_GUEST_RIP, NONCANONICAL}}, 0},
+	/* "Bits 63:N must be identical", N being the linear width: the first address of the hole passes, and faults in L2. */
+	{"guest-rip-not-canonical", GUEST, {{SET, VMCS_GUEST_RIP, BIT(62)}}, 0},
+	{"guest-rip-at-the-hole", EXIT_EXCEPTION, {{SET, VMCS_GUEST_RIP, NONCANONICAL}}, 0},
 	{"guest-rip-high-outside-64-bit", GUEST, {{SET, VMCS_GUEST_CS_AR, 0xc09b}, {SET, VMCS_GUEST_RIP, BIT(32)}}, 0},
 	{"guest-rflags-bit-1", GUEST, {{SET, VMCS_GUEST_RFLAGS, 0}}, 0},
 	{"guest-rflags-bit-3", GUEST, {{SET, VMCS_GUEST_RFLAGS, 0xa}}, 0},
