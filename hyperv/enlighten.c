@@ -41,24 +41,22 @@ static void *page_of(struct vcpu *v, u64 ptr)
 	return hpa_ptr(vp->evmcs_at);
 }
 
-static u32 take_enlightenments(struct enlightenments *to, void *page)
+static void take_enlightenments(struct enlightenments *to, void *page)
 {
-	struct enlightenments now = {
+	*to = (struct enlightenments){
 		.control = AT(u32, page, EVMCS_CONTROL),
 		.vp_id = AT(u32, page, EVMCS_VP_ID),
 		.vm_id = AT(u64, page, EVMCS_VM_ID),
 		.partition_assist = AT(u64, page, EVMCS_PARTITION_ASSIST),
 	};
-
-	*to = now;
-	return 0;
 }
 
-static void count(struct hv_vp *vp, u32 groups)
+static void count(struct hv_counters *c, u32 groups)
 {
-	vp->count.entries++;
-	for (u32 clean = ~groups & EVMCS_CLEAN_ALL; clean; clean &= clean - 1)
-		vp->count.clean_groups++;
+	c->entries++;
+	c->clean_groups += GROUP_ENLIGHTENMENTS + 1;
+	for (u32 read = groups & EVMCS_CLEAN_ALL; read; read &= read - 1)
+		c->clean_groups--;
 }
 
 /* Groups to read; 0: a page of another version. Pre: window to guest memory is open. */
@@ -88,7 +86,7 @@ static bool copy_in(struct vcpu *v, struct vmcs02 *e, bool fresh)
 	guest_access_end();
 	if (!groups)
 		return false;
-	count(hv_vp(v), groups);
+	count(&hv_vp(v)->count, groups);
 	e->bitmap_clean = e->ext.control & ENLIGHTENED_MSR_BITMAP && !(groups & BIT32(GROUP_MSR_BITMAP));
 	return true;
 }

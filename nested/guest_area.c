@@ -6,9 +6,6 @@
  */
 #include "nested/internal.h"
 
-#define ENC_TYPE(enc) ((enc) >> 10 & 3)
-#define TYPE_GUEST    2
-
 /* Saved from VMCS02 only when L1 (or a check) looks: after an exit VMCS12 is behind in these, e->stale says
  * so. */
 #define LAZY_GROUPS (BIT32(GROUP_CRDR) | BIT32(GROUP_GUEST_GRP1) | BIT32(GROUP_GUEST_GRP2))
@@ -27,7 +24,7 @@ static unsigned area_count, group_at[GROUPS + 1];
 
 /* Not copied: see load_special and save_special; or not offered to L1 (CET, MPX, PMU, PML), or always L0's
  * (link pointer, activity). */
-static bool is_special(u32 enc)
+static inline bool is_special(u32 enc)
 {
 	switch (enc) {
 	case VMCS_GUEST_INTR_STATUS:
@@ -50,7 +47,7 @@ static void add_field(u32 enc, unsigned group)
 {
 	struct vmcs12_field f;
 
-	if (ENC_TYPE(enc) != TYPE_GUEST || is_special(enc))
+	if (VMCS_ENC_TYPE(enc) != VMCS_TYPE_GUEST || is_special(enc))
 		return;
 	BUG_ON(!vmcs12_lookup(enc, &f) || area_count == ARRAY_SIZE(area));
 	if (f.group == group)
@@ -77,18 +74,6 @@ static u64 field_get(const struct vmcs12 *v12, const struct area_field *f)
 	if (f->width == WIDTH_16)
 		return *(const u16 *)(const void *)at;
 	return f->width == WIDTH_32 ? *(const u32 *)(const void *)at : *(const u64 *)(const void *)at;
-}
-
-static void field_set(struct vmcs12 *v12, const struct area_field *f, u64 value)
-{
-	void *at = (char *)v12 + f->offset;
-
-	if (f->width == WIDTH_16)
-		*(u16 *)at = (u16)value;
-	else if (f->width == WIDTH_32)
-		*(u32 *)at = (u32)value;
-	else
-		*(u64 *)at = value;
 }
 
 /* L2 uses PAE paging: then the PDPTEs are guest state of their own. */
@@ -195,20 +180,30 @@ static void save_msrs(struct vmcs02 *e)
 		save_pdptes(e);
 }
 
+/* `group` is a constant at each use: what remains is the group's VMREADs and stores, one after the other. */
+static inline __attribute__((always_inline)) void save_group(struct vmcs12 *c, enum vmcs12_group group)
+{
+#define X(width, name, enc, member, cap)                                                                     \
+	if (VMCS_ENC_TYPE(enc) == VMCS_TYPE_GUEST && VMCS12_GROUP(enc) == group && !is_special(enc))         \
+		c->member = (vmcs12_##width)vmcs_read_raw(enc);
+	VMCS_FIELDS(X)
+#undef X
+}
+
 void guest_area_sync(struct vcpu *v, struct vmcs02 *e, u32 groups)
 {
 	groups &= e->stale;
 	e->stale &= ~groups;
-	for (unsigned g = GROUP_CRDR; g <= GROUP_OTHER; g++) {
-		if (!(groups & BIT32(g)))
-			continue;
-		for (unsigned i = group_at[g]; i < group_at[g + 1]; i++)
-			field_set(&e->v12, &area[i], vmcs_read_raw(area[i].encoding));
-	}
-	if (groups & BIT32(GROUP_CRDR))
+	if (groups & BIT32(GROUP_GUEST_GRP2))
+		save_group(&e->v12, GROUP_GUEST_GRP2);
+	if (groups & BIT32(GROUP_CRDR)) {
+		save_group(&e->v12, GROUP_CRDR);
 		save_crdr(v, e);
-	if (groups & BIT32(GROUP_GUEST_GRP1))
+	}
+	if (groups & BIT32(GROUP_GUEST_GRP1)) {
+		save_group(&e->v12, GROUP_GUEST_GRP1);
 		save_msrs(e);
+	}
 }
 
 void guest_area_fetch(struct vcpu *v, struct vmcs02 *e, u32 groups)

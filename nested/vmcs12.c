@@ -19,64 +19,13 @@ enum cap_word { WORD_PIN, WORD_PROC, WORD_SEC, WORD_EXIT, WORD_ENTRY, WORD_VMFUN
  * SDM "Field Encoding in VMCS": bit 0 high half, 9:1 index, 11:10 type, 14:13 width, all others 0. The table
  * is indexed by width, type and five bits of index: sparse, but one load answers.
  */
-#define ENC_INDEX(enc)    ((enc) >> 1 & 0x1ffu)
-#define ENC_TYPE(enc)     ((enc) >> 10 & 3u)
-#define ENC_WIDTH(enc)    ((enc) >> 13 & 3u)
-#define ENC_RESERVED      (~(u64)0x6fff)
-#define INDEXES           32u
-#define SLOT(enc)         (ENC_WIDTH(enc) << 7 | ENC_TYPE(enc) << 5 | ENC_INDEX(enc))
-#define SLOTS             (16 * INDEXES)
-#define TYPE_INFO         1u
-#define SHIFT_HIGH        32
-#define IN(enc, from, to) ((enc) >= VMCS_##from && (enc) <= VMCS_##to)
-
-/* The clean group of a field by its encoding; the first row that fits counts. TLFS "Enlightened VMCS", column
- * "clean field". */
-/* clang-format off */
-#define GROUP_OF(enc) ( \
-	ENC_TYPE(enc) == TYPE_INFO			? GROUP_INFO : \
-	IN(enc, VPID, VPID)				? GROUP_CONTROL_XLAT : \
-	IN(enc, GUEST_ES_SEL, GUEST_TR_SEL)		? GROUP_GUEST_GRP2 : \
-	IN(enc, GUEST_INTR_STATUS, GUEST_INTR_STATUS)	? GROUP_LIVE : \
-	IN(enc, HOST_ES_SEL, HOST_TR_SEL)		? GROUP_HOST_GRP1 : \
-	IN(enc, IO_BITMAP_A, IO_BITMAP_B)		? GROUP_IO_BITMAP : \
-	IN(enc, MSR_BITMAP, MSR_BITMAP)			? GROUP_MSR_BITMAP : \
-	IN(enc, TSC_OFFSET, VIRTUAL_APIC)		? GROUP_CONTROL_GRP2 : \
-	IN(enc, EPTP, EPTP)				? GROUP_CONTROL_XLAT : \
-	IN(enc, XSS_EXITING_BITMAP, TSC_MULTIPLIER)	? GROUP_CONTROL_GRP2 : \
-	IN(enc, LINK_POINTER, GUEST_BNDCFGS)		? GROUP_GUEST_GRP1 : \
-	IN(enc, HOST_PAT, HOST_PERF_GLOBAL_CTRL)	? GROUP_HOST_GRP1 : \
-	IN(enc, PIN_CTL, PIN_CTL)			? GROUP_CONTROL_GRP1 : \
-	IN(enc, PROC_CTL, PROC_CTL)			? GROUP_CONTROL_PROC : \
-	IN(enc, EXCEPTION_BITMAP, EXCEPTION_BITMAP)	? GROUP_CONTROL_EXCPN : \
-	IN(enc, EXIT_CTL, EXIT_CTL)			? GROUP_CONTROL_GRP1 : \
-	IN(enc, ENTRY_CTL, ENTRY_CTL)			? GROUP_CONTROL_ENTRY : \
-	IN(enc, ENTRY_INTR_INFO, ENTRY_INSN_LEN)	? GROUP_CONTROL_EVENT : \
-	IN(enc, TPR_THRESHOLD, TPR_THRESHOLD)		? GROUP_LIVE : \
-	IN(enc, SEC_CTL, SEC_CTL)			? GROUP_CONTROL_GRP1 : \
-	IN(enc, GUEST_ES_LIMIT, GUEST_TR_AR)		? GROUP_GUEST_GRP2 : \
-	IN(enc, GUEST_INTR_STATE, GUEST_INTR_STATE)	? GROUP_GUEST_BASIC : \
-	IN(enc, GUEST_ACTIVITY, GUEST_ACTIVITY)		? GROUP_GUEST_GRP1 : \
-	IN(enc, GUEST_SYSENTER_CS, GUEST_SYSENTER_CS)	? GROUP_GUEST_GRP1 : \
-	IN(enc, PREEMPT_TIMER, PREEMPT_TIMER)		? GROUP_LIVE : \
-	IN(enc, HOST_SYSENTER_CS, HOST_SYSENTER_CS)	? GROUP_HOST_GRP1 : \
-	IN(enc, CR0_MASK, CR4_SHADOW)			? GROUP_CRDR : \
-	IN(enc, GUEST_CR0, GUEST_CR4)			? GROUP_CRDR : \
-	IN(enc, GUEST_ES_BASE, GUEST_IDTR_BASE)		? GROUP_GUEST_GRP2 : \
-	IN(enc, GUEST_DR7, GUEST_DR7)			? GROUP_CRDR : \
-	IN(enc, GUEST_RSP, GUEST_RSP)			? GROUP_GUEST_BASIC : \
-	IN(enc, GUEST_RIP, GUEST_RIP)			? GROUP_LIVE : \
-	IN(enc, GUEST_RFLAGS, GUEST_RFLAGS)		? GROUP_GUEST_BASIC : \
-	IN(enc, GUEST_PENDING_DBG, GUEST_S_CET)		? GROUP_GUEST_GRP1 : \
-	IN(enc, GUEST_SSP, GUEST_SSP)			? GROUP_GUEST_BASIC : \
-	IN(enc, GUEST_SSP_TABLE, GUEST_SSP_TABLE)	? GROUP_GUEST_GRP1 : \
-	IN(enc, HOST_CR0, HOST_CR4)			? GROUP_HOST_GRP1 : \
-	IN(enc, HOST_FS_BASE, HOST_IDTR_BASE)		? GROUP_HOST_POINTER : \
-	IN(enc, HOST_SYSENTER_ESP, HOST_SYSENTER_EIP)	? GROUP_HOST_GRP1 : \
-	IN(enc, HOST_RSP, HOST_RSP)			? GROUP_HOST_POINTER : \
-	IN(enc, HOST_RIP, HOST_SSP_TABLE)		? GROUP_HOST_GRP1 : \
-	GROUP_OTHER)
-/* clang-format on */
+#define ENC_INDEX(enc) ((enc) >> 1 & 0x1ffu)
+#define ENC_WIDTH(enc) ((enc) >> 13 & 3u)
+#define ENC_RESERVED   (~(u64)0x6fff)
+#define INDEXES        32u
+#define SLOT(enc)      (ENC_WIDTH(enc) << 7 | VMCS_ENC_TYPE(enc) << 5 | ENC_INDEX(enc))
+#define SLOTS          (16 * INDEXES)
+#define SHIFT_HIGH     32
 
 #define X(w, name, enc, member, c)                                                                           \
 	_Static_assert(((enc)&ENC_RESERVED) == 0 && ENC_INDEX(enc) < INDEXES, "encoding of " #name);
@@ -89,8 +38,8 @@ static const struct vmcs12_field table[SLOTS] = {
 		.offset = offsetof(struct vmcs12, member),                                                   \
 		.width = ENC_WIDTH(enc),                                                                     \
 		.cap = (c),                                                                                  \
-		.group = GROUP_OF(enc),                                                                      \
-		.read_only = ENC_TYPE(enc) == TYPE_INFO,                                                     \
+		.group = VMCS12_GROUP(enc),                                                                  \
+		.read_only = VMCS_ENC_TYPE(enc) == VMCS_TYPE_INFO,                                           \
 		.known = true,                                                                               \
 	},
 	VMCS_FIELDS(X)
