@@ -21,6 +21,8 @@ static const struct call_form forms[] = {
 	{ HV_FLUSH_SPACE_EX,  4, false, true },
 	{ HV_FLUSH_LIST_EX,   4, true,	true },
 	{ HV_SEND_IPI_EX,     3, false, true },
+	{ HV_FLUSH_GPA_SPACE, 2, false, false },
+	{ HV_FLUSH_GPA_LIST,  2, true,	false },
 	/* clang-format on */
 };
 

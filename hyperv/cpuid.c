@@ -28,8 +28,9 @@
 #define HW_MSR_BITMAPS BIT32(1)
 #define HW_SLAT        BIT32(3)
 /* Leaf 0x4000000a EAX. */
-#define EVMCS_VERSIONS    0x0101u /* lowest and highest: 1 */
-#define NESTED_MSR_BITMAP BIT32(19)
+#define EVMCS_VERSIONS       0x0101u /* lowest and highest: 1 */
+#define NESTED_MAPPING_FLUSH BIT32(18)
+#define NESTED_MSR_BITMAP    BIT32(19)
 
 #define LEAF_PLAIN  0x40000006u
 #define LEAF_NESTED 0x4000000au
@@ -67,7 +68,8 @@ struct cpuid hv_cpuid(struct vcpu *v, u32 leaf)
 	case 0x40000006:
 		return (struct cpuid){.eax = HW_MSR_BITMAPS | HW_SLAT};
 	case 0x4000000a:
-		return (struct cpuid){.eax = v->nested ? EVMCS_VERSIONS | NESTED_MSR_BITMAP : 0};
+		return (struct cpuid){
+			.eax = v->nested ? EVMCS_VERSIONS | NESTED_MAPPING_FLUSH | NESTED_MSR_BITMAP : 0};
 	default:
 		return (struct cpuid){0};
 	}

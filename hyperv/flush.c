@@ -2,13 +2,7 @@
 /*
  * TLB flush calls of L1 for its own address spaces. L0 flushes all that a vCPU's tag holds, or a few pages of
  * it: more than asked for is allowed. TLFS "Virtual MMU".
- *
- * The call may only end when every vCPU named can use no old translation. One that is out of the guest
- * flushes before it enters again; for the others the call does not end but is repeated by L1, so that the
- * caller takes its interrupts meanwhile and nobody waits in L0.
  */
-#include "hv/cpu.h"
-#include "hv/lib.h"
 #include "hv/tlb.h"
 #include "hyperv/hypercall.h"
 
@@ -58,57 +52,17 @@ static void flush_self(struct vcpu *v, const struct flush *f)
 		invvpid_single(v->vpid);
 }
 
-/* --- other CPUs --- */
-
-/* Asked, and not yet past its gate. One that its CPU does not hold passes it before it runs: the loading of
- * its MSRs is a serializing write between the two looks. */
-static bool may_hold_old(const struct vcpu *v, const struct vcpu *w)
-{
-	if (w->cpu == v->cpu || !(__atomic_load_n(&w->pending, __ATOMIC_SEQ_CST) & PEND_VPID))
-		return false;
-	return __atomic_load_n(&w->cpu->loaded, __ATOMIC_SEQ_CST) == w;
-}
-
-static u64 still_waiting(const struct vcpu *v, u64 vps)
-{
-	for (unsigned i = 0; i < v->guest->nr_vcpus; i++)
-		if (vps >> i & 1 && !may_hold_old(v, v->guest->vcpu[i]))
-			vps &= ~BIT(i);
-	return vps;
-}
-
-static void ask(const struct vcpu *v, u64 vps)
-{
-	for (unsigned i = 0; i < v->guest->nr_vcpus; i++)
-		if (vps >> i & 1)
-			vcpu_request(v->guest->vcpu[i], PEND_VPID);
-}
-
-/* The call that was waiting is here again, and not another one of the same form from an interrupt handler. */
-static bool is_repeated(struct vcpu *v, const struct flush *f)
-{
-	struct hv_vp *vp = hv_vp(v);
-	const u64 key[4] = {v->regs[RCX], f->vps, vmcs_read_nw(VMCS_GUEST_RIP), vmcs_read_nw(VMCS_GUEST_RSP)};
-	bool same = vp->flush_wait && !memcmp(key, vp->flush_key, sizeof(key));
-
-	memcpy(vp->flush_key, key, sizeof(key));
-	return same;
-}
-
 static enum hv_status flush(struct vcpu *v, const struct flush *f, bool *again)
 {
-	struct hv_vp *vp = hv_vp(v);
-	u64 vps = f->vps & all_vps(v), others = vps & ~BIT(v->index);
+	u64 vps = f->vps & all_vps(v);
 
-	if (!is_repeated(v, f)) {
-		vp->count.flushes++;
+	if (!wait_is_repeated(v, f->vps)) {
+		hv_vp(v)->count.flushes++;
 		if (vps >> v->index & 1)
 			flush_self(v, f);
-		ask(v, others);
-		vp->flush_wait |= others;
+		wait_ask(v, vps);
 	}
-	vp->flush_wait = still_waiting(v, vp->flush_wait);
-	*again = vp->flush_wait;
+	*again = !wait_is_over(v);
 	return HV_SUCCESS;
 }
 

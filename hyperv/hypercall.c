@@ -51,6 +51,8 @@ static const struct {
 	{ HV_FLUSH_SPACE_EX, flush_space_ex },
 	{ HV_FLUSH_LIST_EX,  flush_list_ex },
 	{ HV_SEND_IPI_EX,    send_ipi_ex },
+	{ HV_FLUSH_GPA_SPACE, flush_gpa_space },
+	{ HV_FLUSH_GPA_LIST, flush_gpa_list },
 	/* clang-format on */
 };
 

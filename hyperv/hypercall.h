@@ -11,8 +11,15 @@ typedef enum hv_status call_fn(struct vcpu *v, const struct call *c, const u64 *
 
 /* flush.c */
 call_fn flush_space, flush_list, flush_space_ex, flush_list_ex;
+/* gpa.c */
+call_fn flush_gpa_space, flush_gpa_list;
 /* ipi.c */
 call_fn send_ipi, send_ipi_ex;
+
+/* wait.c: see there. `what` tells calls of the same registers apart. */
+bool wait_is_repeated(struct vcpu *v, u64 what);
+void wait_ask(struct vcpu *v, u64 vps); /* all but v itself */
+bool wait_is_over(struct vcpu *v);
 
 /* One bit for each vCPU of the guest. */
 static inline u64 all_vps(const struct vcpu *v)

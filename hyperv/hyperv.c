@@ -42,7 +42,7 @@ static void reset(struct vcpu *v, bool init)
 {
 	struct hv_partition *p = hv_partition(v);
 
-	hv_vp(v)->flush_wait = 0;
+	hv_vp(v)->wait_vps = 0;
 	if (init)
 		return;
 	assist_reset(v);

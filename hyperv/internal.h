@@ -83,9 +83,10 @@ struct hv_vp {
 	hpa_t evmcs_at;
 	struct hv_stimer stimer[STIMERS];
 
-	/* A flush that waits for other CPUs: the call is repeated until they have done it. */
-	u64 flush_wait; /* vCPUs asked */
-	u64 flush_key[4];
+	/* A flush that waits for other CPUs: wait.c. */
+	u64 wait_vps; /* asked, and not yet seen to have done it */
+	u64 wait_key[4];
+	bool wait_second; /* gpa.c: the second of two rounds */
 	u64 input[INPUT_WORDS];
 
 	struct hv_counters count;

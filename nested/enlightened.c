@@ -291,6 +291,21 @@ void enlightened_error(struct vcpu *v)
 	copy_out(v, false);
 }
 
+/* --- L2's memory --- */
+
+void nested_flush_gpa(struct vcpu *v, u64 eptp12, ngpa_t from, u64 bytes)
+{
+	if (bytes == ~0ull)
+		sept_flush(v->nested->sept, eptp12);
+	else
+		sept_flush_range(v->nested->sept, eptp12, from, bytes);
+}
+
+u64 nested_inside(struct vcpu *v, u64 eptp12)
+{
+	return sept_inside(v->nested->sept, eptp12);
+}
+
 /* --- life --- */
 
 void nested_enlighten(struct vcpu *v, const struct enlightened *en)

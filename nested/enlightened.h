@@ -44,4 +44,9 @@ void nested_enlighten(struct vcpu *v, const struct enlightened *en);
 /* L1 took the page away from where L0 looks for it: it is never written again. Pre: L1 runs. */
 void nested_leave_enlightened(struct vcpu *v);
 
+/* What hypercalls about L2's memory need: by the address in an EPTP of L1, drop a range (bytes ~0: all of
+ * it), and tell which vCPUs may still use what was there. */
+void nested_flush_gpa(struct vcpu *v, u64 eptp12, ngpa_t from, u64 bytes);
+u64 nested_inside(struct vcpu *v, u64 eptp12);
+
 #endif

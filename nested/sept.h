@@ -54,6 +54,11 @@ void sept_flush(struct sept *s, u64 eptp12);
 /* INVEPT all-context by L1; also after permissions in EPT01 were taken away. Other CPUs inside must be kicked
  * by the caller when L0 needs it done at once. */
 void sept_flush_all(struct sept *s);
+/* Drop the leaves of [from, from + bytes) in what was derived from `eptp12`, and no others (a larger leaf
+ * goes whole). See sept_range.c for what the caller owes. */
+void sept_flush_range(struct sept *s, u64 eptp12, ngpa_t from, u64 bytes);
+/* The vCPUs (one bit each) that are inside a root of `eptp12`: they may have its translations cached. */
+u64 sept_inside(struct sept *s, u64 eptp12);
 
 /* Debugging and tests: the number of leaves that are not EPT12 AND EPT01. Pre: L1 has changed nothing since
  * its last INVEPT. */
