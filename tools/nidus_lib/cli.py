@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of tools/nidus: run and iso."""
+"""The command line of tools/nidus: run, iso and bench."""
 import argparse
 import contextlib
 import os
@@ -11,7 +11,7 @@ import termios
 import threading
 import time
 
-from . import UserError, console, guests as guest_list, iso, machine
+from . import UserError, bench, console, guests as guest_list, iso, machine
 
 END_GRACE = 20  # seconds for the power-off once every guest has ended
 
@@ -47,6 +47,15 @@ def parse_arguments(argv):
     guest_arguments(build)
     build.add_argument("-o", "--output", required=True, metavar="FILE")
     build.add_argument("--title", default="Nidus", help="of the menu entry")
+
+    cost = commands.add_parser("bench", help="measure what operations cost in Bochs, beside KVM's figures")
+    cost.add_argument("--only", action="append", default=[], metavar="NAME", help="this row (several allowed; * and ? stand for letters)")
+    cost.add_argument("--json", metavar="FILE", help="write the figures there")
+    cost.add_argument("--baseline", default=str(bench.BASELINE), metavar="FILE", help="to compare with (default tests/bench/baseline.json)")
+    cost.add_argument("--check", action="store_true", help="end with 1 when a row is more than 1 %% over the baseline")
+    cost.add_argument("--commit-baseline", action="store_true", help="write the figures into the baseline")
+    cost.add_argument("--counts", action="store_true", help="count Nidus' operations too, through the debugger's trace (slower)")
+    cost.add_argument("--peers", action="store_true", help="boot KVM as L0 as well (not available yet)")
 
     argv, extra = (argv[:argv.index("--")], argv[argv.index("--") + 1:]) if "--" in argv else (argv, [])
     args = parser.parse_args(argv)
@@ -162,12 +171,17 @@ def build(args):
     return 0
 
 
+def measure(args):
+    with work_folder(None) as folder:
+        return bench.run(args, folder)
+
+
 def main(argv):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
     args = parse_arguments(argv)
     try:
-        return {"run": run, "iso": build}[args.command](args)
+        return {"run": run, "iso": build, "bench": measure}[args.command](args)
     except UserError as error:
         print(f"nidus: {error}", file=sys.stderr)
         return 2
