@@ -45,6 +45,14 @@ struct call {
 
 /* Take the control word apart and hold it against the call's form. */
 enum hv_status call_decode(u64 control, struct call *out);
+/* The calls that flush virtual addresses. */
+static inline bool call_is_flush(u64 control)
+{
+	u16 code = (u16)control;
+
+	return code == HV_FLUSH_SPACE || code == HV_FLUSH_LIST || code == HV_FLUSH_SPACE_EX ||
+	       code == HV_FLUSH_LIST_EX;
+}
 /* Words of input a decoded call has. */
 unsigned call_words(const struct call *c);
 /* The value L1 gets: status, and for a list how far it was done. */

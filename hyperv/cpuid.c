@@ -29,6 +29,7 @@
 #define HW_SLAT        BIT32(3)
 /* Leaf 0x4000000a EAX. */
 #define EVMCS_VERSIONS       0x0101u /* lowest and highest: 1 */
+#define NESTED_DIRECT_FLUSH  BIT32(17)
 #define NESTED_MAPPING_FLUSH BIT32(18)
 #define NESTED_MSR_BITMAP    BIT32(19)
 
@@ -68,8 +69,9 @@ struct cpuid hv_cpuid(struct vcpu *v, u32 leaf)
 	case 0x40000006:
 		return (struct cpuid){.eax = HW_MSR_BITMAPS | HW_SLAT};
 	case 0x4000000a:
-		return (struct cpuid){
-			.eax = v->nested ? EVMCS_VERSIONS | NESTED_MAPPING_FLUSH | NESTED_MSR_BITMAP : 0};
+		return (struct cpuid){.eax = v->nested ? EVMCS_VERSIONS | NESTED_DIRECT_FLUSH |
+								 NESTED_MAPPING_FLUSH | NESTED_MSR_BITMAP
+						       : 0};
 	default:
 		return (struct cpuid){0};
 	}

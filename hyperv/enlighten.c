@@ -147,4 +147,5 @@ const struct enlightened hv_enlightened = {
 	.set_clean = set_clean,
 	.copy_out = copy_out,
 	.read = read_field,
+	.l2_call = direct_flush,
 };

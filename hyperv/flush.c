@@ -60,7 +60,7 @@ static enum hv_status flush(struct vcpu *v, const struct flush *f, bool *again)
 		hv_vp(v)->count.flushes++;
 		if (vps >> v->index & 1)
 			flush_self(v, f);
-		wait_ask(v, vps);
+		wait_ask(v, vps, PEND_VPID);
 	}
 	*again = !wait_is_over(v);
 	return HV_SUCCESS;
@@ -71,6 +71,16 @@ static enum hv_status flush(struct vcpu *v, const struct flush *f, bool *again)
 static bool flags_ok(u64 flags, bool list)
 {
 	return !(flags & ~FLUSH_FLAGS) && !(list && flags & FLUSH_NON_GLOBAL);
+}
+
+enum hv_status flush_check(const struct call *c, const u64 *in)
+{
+	const struct call_form *f = call_form(c->code);
+	u64 mask;
+
+	if (!flags_ok(in[1], f->list))
+		return HV_INVALID_PARAMETER;
+	return f->variable ? call_vp_set(in + 2, c->variable, 0, &mask) : HV_SUCCESS;
 }
 
 /* Ranges in another format than pages are flushed with everything else. */

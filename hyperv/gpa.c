@@ -55,12 +55,12 @@ static enum hv_status flush(struct vcpu *v, u64 eptp12, const u64 *list, unsigne
 	if (!wait_is_repeated(v, eptp12)) {
 		vp->count.flushes++;
 		vp->wait_second = false;
-		wait_ask(v, nested_inside(v, eptp12));
+		wait_ask(v, nested_inside(v, eptp12), PEND_VPID);
 	}
 	if (!vp->wait_second && wait_is_over(v)) {
 		drop(v, eptp12, list, count);
 		vp->wait_second = true;
-		wait_ask(v, nested_inside(v, eptp12));
+		wait_ask(v, nested_inside(v, eptp12), PEND_VPID);
 	}
 	*again = !wait_is_over(v);
 	return HV_SUCCESS;

@@ -8,25 +8,19 @@
 
 #define FAST_WORDS 2u
 
-struct request {
-	u64 control;
-	u64 a, b; /* input and output address, or fast input */
-	bool wide;
-};
-
 static u64 pair(const struct vcpu *v, enum reg high, enum reg low)
 {
 	return v->regs[high] << 32 | (u32)v->regs[low];
 }
 
-static struct request read_registers(const struct vcpu *v)
+struct hypercall_regs hypercall_registers(const struct vcpu *v)
 {
 	if (vcpu_64bit())
-		return (struct request){v->regs[RCX], v->regs[RDX], v->regs[R8], true};
-	return (struct request){pair(v, RDX, RAX), pair(v, RBX, RCX), pair(v, RDI, RSI), false};
+		return (struct hypercall_regs){v->regs[RCX], v->regs[RDX], v->regs[R8], true};
+	return (struct hypercall_regs){pair(v, RDX, RAX), pair(v, RBX, RCX), pair(v, RDI, RSI), false};
 }
 
-static void write_result(struct vcpu *v, const struct request *r, u64 result)
+void hypercall_result(struct vcpu *v, const struct hypercall_regs *r, u64 result)
 {
 	v->regs[RAX] = r->wide ? result : (u32)result;
 	if (!r->wide)
@@ -65,21 +59,22 @@ static call_fn *find(u16 code)
 }
 
 /* The input lies in one page, aligned; it is copied whole before anything looks at it. */
-static enum hv_status fetch(struct vcpu *v, const struct request *r, const struct call *c)
+static enum hv_status fetch(struct vcpu *v, const struct hypercall_regs *r, const struct call *c)
 {
 	u64 *in = hv_vp(v)->input, bytes = 8ull * call_words(c);
 
 	if (c->fast) {
-		in[0] = r->a;
-		in[1] = r->b;
+		in[0] = r->input;
+		in[1] = r->output;
 		return HV_SUCCESS;
 	}
-	if (r->a & 7 || (r->a & ~PAGE_MASK) + bytes > PAGE_SIZE)
+	if (r->input & 7 || (r->input & ~PAGE_MASK) + bytes > PAGE_SIZE)
 		return HV_INVALID_ALIGNMENT;
-	return guest_read(&v->guest->mem, GPA(r->a), in, bytes) ? HV_SUCCESS : HV_INVALID_PARAMETER;
+	return guest_read(&v->guest->mem, GPA(r->input), in, bytes) ? HV_SUCCESS : HV_INVALID_PARAMETER;
 }
 
-static enum hv_status carry_out(struct vcpu *v, const struct request *r, const struct call *c, bool *again)
+static enum hv_status carry_out(struct vcpu *v, const struct hypercall_regs *r, const struct call *c,
+				bool *again)
 {
 	enum hv_status s = fetch(v, r, c);
 
@@ -90,24 +85,24 @@ static enum hv_status carry_out(struct vcpu *v, const struct request *r, const s
 }
 
 /* TLFS "Legal Hypercall Environments". */
-static bool legal(void)
+bool hypercall_is_legal(void)
 {
 	return vcpu_cpl() == 0 && vcpu_cr0() & CR0_PE;
 }
 
 bool hypercall(struct vcpu *v, enum exit_action *action)
 {
-	struct request r;
+	struct hypercall_regs r;
 	struct call c;
 	enum hv_status s;
 	bool again = false;
 
 	if (!hv_partition(v)->os_id)
 		return false;
-	r = read_registers(v);
+	r = hypercall_registers(v);
 	s = call_decode(r.control, &c);
 	/* More input than the two registers would be in XMM registers, which is not offered. */
-	if (!legal() || (s == HV_SUCCESS && c.fast && call_words(&c) > FAST_WORDS)) {
+	if (!hypercall_is_legal() || (s == HV_SUCCESS && c.fast && call_words(&c) > FAST_WORDS)) {
 		*action = fault_ud(v);
 		return true;
 	}
@@ -115,6 +110,6 @@ bool hypercall(struct vcpu *v, enum exit_action *action)
 		s = carry_out(v, &r, &c, &again);
 	*action = again ? RESUME : RESUME_NEXT;
 	if (!again)
-		write_result(v, &r, call_result(&c, s));
+		hypercall_result(v, &r, call_result(&c, s));
 	return true;
 }

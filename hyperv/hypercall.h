@@ -11,14 +11,26 @@ typedef enum hv_status call_fn(struct vcpu *v, const struct call *c, const u64 *
 
 /* flush.c */
 call_fn flush_space, flush_list, flush_space_ex, flush_list_ex;
+/* Flags and VP set of a flush call's input. */
+enum hv_status flush_check(const struct call *c, const u64 *in);
 /* gpa.c */
 call_fn flush_gpa_space, flush_gpa_list;
 /* ipi.c */
 call_fn send_ipi, send_ipi_ex;
 
+/* hypercall.c: of the level that runs. */
+struct hypercall_regs {
+	u64 control;
+	u64 input, output; /* addresses, or fast input */
+	bool wide;
+};
+struct hypercall_regs hypercall_registers(const struct vcpu *v);
+void hypercall_result(struct vcpu *v, const struct hypercall_regs *r, u64 result);
+bool hypercall_is_legal(void);
+
 /* wait.c: see there. `what` tells calls of the same registers apart. */
 bool wait_is_repeated(struct vcpu *v, u64 what);
-void wait_ask(struct vcpu *v, u64 vps); /* all but v itself */
+void wait_ask(struct vcpu *v, u64 vps, u32 pending); /* all but v itself; PEND_VPID or PEND_TLB */
 bool wait_is_over(struct vcpu *v);
 
 /* One bit for each vCPU of the guest. */

@@ -69,6 +69,7 @@ static struct hv_counters sum(const struct guest *g)
 		s.hypercalls += c->hypercalls;
 		s.flushes += c->flushes;
 		s.ipis += c->ipis;
+		s.direct_flushes += c->direct_flushes;
 	}
 	return s;
 }
@@ -80,10 +81,11 @@ static void report(const struct guest *g)
 
 	log_info("guest %s hyperv: %llu evmcs entries, %llu clean groups, %llu msr bitmaps kept, %llu "
 		 "hypercalls, "
-		 "%llu flushes, %llu ipis",
+		 "%llu flushes, %llu ipis, %llu direct flushes",
 		 g->name, (unsigned long long)s.entries, (unsigned long long)s.clean_groups,
 		 (unsigned long long)s.bitmaps_kept, (unsigned long long)s.hypercalls,
-		 (unsigned long long)s.flushes, (unsigned long long)s.ipis);
+		 (unsigned long long)s.flushes, (unsigned long long)s.ipis,
+		 (unsigned long long)s.direct_flushes);
 }
 
 const struct personality hyperv = {

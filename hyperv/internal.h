@@ -74,6 +74,7 @@ struct hv_counters {
 	u64 clean_groups; /* groups of fields not read for them */
 	u64 bitmaps_kept; /* MSR bitmaps not merged */
 	u64 hypercalls, flushes, ipis;
+	u64 direct_flushes; /* of L2 */
 };
 
 struct hv_vp {
@@ -138,6 +139,10 @@ bool crash_write(struct vcpu *v, u32 msr, u64 value);
 
 /* hypercall.c */
 bool hypercall(struct vcpu *v, enum exit_action *action);
+
+/* direct_flush.c: VMCALL of L2. False: it is L1's. */
+struct vmcs02;
+bool direct_flush(struct vcpu *v, struct vmcs02 *e, enum exit_action *action);
 
 /* enlighten.c: nested/'s questions about the enlightened VMCS. */
 struct enlightened;

@@ -12,7 +12,7 @@
  * its MSRs is a serializing write between the two looks. */
 static bool may_hold_old(const struct vcpu *v, const struct vcpu *w)
 {
-	if (w->cpu == v->cpu || !(__atomic_load_n(&w->pending, __ATOMIC_SEQ_CST) & PEND_VPID))
+	if (w->cpu == v->cpu || !(__atomic_load_n(&w->pending, __ATOMIC_SEQ_CST) & (PEND_VPID | PEND_TLB)))
 		return false;
 	return __atomic_load_n(&w->cpu->loaded, __ATOMIC_SEQ_CST) == w;
 }
@@ -28,12 +28,12 @@ bool wait_is_repeated(struct vcpu *v, u64 what)
 	return same;
 }
 
-void wait_ask(struct vcpu *v, u64 vps)
+void wait_ask(struct vcpu *v, u64 vps, u32 pending)
 {
 	vps &= all_vps(v) & ~BIT(v->index);
 	for (unsigned i = 0; i < v->guest->nr_vcpus; i++)
 		if (vps >> i & 1)
-			vcpu_request(v->guest->vcpu[i], PEND_VPID);
+			vcpu_request(v->guest->vcpu[i], pending);
 	hv_vp(v)->wait_vps |= vps;
 }
 

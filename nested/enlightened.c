@@ -6,6 +6,7 @@
  */
 #include "nested/enlightened.h"
 #include "hv/lib.h"
+#include "hv/tlb.h"
 #include "mm/guest_copy.h"
 #include "nested/internal.h"
 
@@ -142,9 +143,30 @@ static enum exit_action after_exit(struct vcpu *v, enum exit_action a)
 	return a;
 }
 
+/* A VMCALL that L0 serves for L2. */
+static bool l2_call(struct vcpu *v, enum exit_action *a)
+{
+	struct nested *n = v->nested;
+
+	if (!(n->current->ext.control & ENLIGHTENED_NESTED_FLUSH) ||
+	    !n->enlightened->l2_call(v, n->current, a))
+		return false;
+	v->l2_exits[EXIT_VMCALL]++;
+	n->event_in_entry = n->fresh = false;
+	if (n->immediate_exit)
+		__atomic_fetch_or(&v->pending, PEND_NESTED, __ATOMIC_RELAXED);
+	if (v->level != &level_l1)
+		*a = nested_go_on(v, *a);
+	return true;
+}
+
 static enum exit_action exit_enlightened(struct vcpu *v, u32 reason)
 {
-	return after_exit(v, nested_exit(v, reason));
+	enum exit_action a;
+
+	if (reason != EXIT_VMCALL || !l2_call(v, &a))
+		a = nested_exit(v, reason);
+	return after_exit(v, a);
 }
 
 static enum exit_action gate_enlightened(struct vcpu *v)
@@ -304,6 +326,29 @@ void nested_flush_gpa(struct vcpu *v, u64 eptp12, ngpa_t from, u64 bytes)
 u64 nested_inside(struct vcpu *v, u64 eptp12)
 {
 	return sept_inside(v->nested->sept, eptp12);
+}
+
+/* --- L2's calls --- */
+
+bool nested_read_l2(struct vcpu *v, ngpa_t at, void *buf, size_t n)
+{
+	return l2_read_physical(v, at, buf, n);
+}
+
+void nested_flush_vm(struct vcpu *v, u64 vm_id)
+{
+	for (unsigned i = 0; i < NESTED_CACHE; i++) {
+		const struct vmcs02 *e = v->nested->cache[i];
+
+		if (is_enlightened(e) && e->ext.vm_id == vm_id)
+			invvpid_single(e->vpid);
+	}
+}
+
+enum exit_action nested_exit_after(struct vcpu *v, u32 reason)
+{
+	insn_advance(v);
+	return reflect_simple(v, reason, 0);
 }
 
 /* --- life --- */

@@ -7,9 +7,8 @@
 #ifndef NIDUS_NESTED_ENLIGHTENED_H
 #define NIDUS_NESTED_ENLIGHTENED_H
 
-#include "hv/types.h"
+#include "hv/vcpu.h"
 
-struct vcpu;
 struct vmcs02;
 
 /* What the page has beside VMCS fields: TLFS "Enlightened VMCS", nested enlightenments. */
@@ -35,6 +34,8 @@ struct enlightened {
 	void (*copy_out)(struct vcpu *v, struct vmcs02 *e, bool guest_area);
 	/* A field as it stands in the page. False: the page does not have it. */
 	bool (*read)(struct vcpu *v, struct vmcs02 *e, u64 encoding, u64 *value);
+	/* VMCALL of L2. False: it is L1's. VMCS02 current. */
+	bool (*l2_call)(struct vcpu *v, struct vmcs02 *e, enum exit_action *action);
 	/* The abort indicator is at the same place in both forms: nested/vmcs02.c. */
 };
 
@@ -48,5 +49,13 @@ void nested_leave_enlightened(struct vcpu *v);
  * it), and tell which vCPUs may still use what was there. */
 void nested_flush_gpa(struct vcpu *v, u64 eptp12, ngpa_t from, u64 bytes);
 u64 nested_inside(struct vcpu *v, u64 eptp12);
+
+/* What L2's calls need. VMCS02 current. */
+/* Copy from L2's physical memory. False: EPT12 or L1's memory does not have it. */
+bool nested_read_l2(struct vcpu *v, ngpa_t at, void *buf, size_t n);
+/* Flush what this CPU holds of every VMCS of the L2 with this identity. */
+void nested_flush_vm(struct vcpu *v, u64 vm_id);
+/* The instruction is done; L1 gets an exit with a reason of its own. */
+enum exit_action nested_exit_after(struct vcpu *v, u32 reason);
 
 #endif

@@ -72,6 +72,8 @@ struct nested {
 extern const struct level level_l2;
 /* nested.c: struct level's exit for L2. */
 enum exit_action nested_exit(struct vcpu *v, u32 reason);
+/* How an exit of L2 ends that L0 has dealt with. */
+enum exit_action nested_go_on(struct vcpu *v, enum exit_action a);
 /* enlightened.c: the current VMCS is an enlightened one and its error field has changed. */
 void enlightened_error(struct vcpu *v);
 

@@ -51,7 +51,7 @@ static enum exit_action hardware_refused(struct vcpu *v, u16 reason)
 }
 
 /* An L2 that goes on; the gate, if anything is pending, comes after this. */
-static enum exit_action go_on(struct vcpu *v, enum exit_action a)
+enum exit_action nested_go_on(struct vcpu *v, enum exit_action a)
 {
 	event_requeue(v);
 	if (a == RESCHEDULE) {
@@ -92,7 +92,7 @@ enum exit_action nested_exit(struct vcpu *v, u32 reason)
 	if (n->immediate_exit && v->level != &level_l1)
 		__atomic_fetch_or(&v->pending, PEND_NESTED,
 				  __ATOMIC_RELAXED); /* the gate has waited for this */
-	return v->level != &level_l1 ? go_on(v, a) : a;
+	return v->level != &level_l1 ? nested_go_on(v, a) : a;
 }
 
 /* --- capabilities --- */
