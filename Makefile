@@ -83,6 +83,7 @@ help:
 	@echo 'make test       lint, unit tests, L1 programs, boots, quick clients'
 	@echo 'make test-all   the same with the long clients'
 	@echo 'make lint | unit | l1 | client    parts of it'
+	@echo 'make bench      what operations cost, beside the baseline and KVM'
 	@echo 'make format | size | clean        clang-format -i; image and source size; remove build/'
 	@echo 'tools/nidus run|iso --help        guests of your own'
 

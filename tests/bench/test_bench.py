@@ -20,7 +20,7 @@ def test_no_row_grew(bench_image, tmp_path):
     rows = bench.peers()
     measured = bench.measure(tmp_path, rows)
     baseline = bench.read_baseline(bench.BASELINE)
-    print("\n".join(bench.table(rows, measured, baseline)))
+    print("\n".join(bench.aligned(bench.cells(rows, measured, baseline))))
     complaints = bench.grown(measured, baseline)
     assert not complaints, "\n".join([*complaints, bench.ADVICE])
 
@@ -86,9 +86,11 @@ def test_code_of_the_image(bench_image):
 
 def test_table_marks_missed_targets():
     rows = [{"name": "x", "what": "X", "kvm": 1000, "target": 100}, {"name": "y", "what": "Y", "kvm": None, "target": None}]
-    lines = bench.table(rows, {"x": {"ticks": 200}, "y": {"ticks": 1.5}}, {"x": 100})
-    assert lines[1].split() == ["x", "X", "200", "1,000", "5.0", "100", "!", "+100.0", "%"]
+    found = bench.cells(rows, {"x": {"ticks": 200}, "y": {"ticks": 1.5}}, {"x": 100})
+    lines = bench.aligned(found)
+    assert lines[1].split() == ["x", "X", "200", "1,000", "5", "100", "!", "+100.0", "%"]
     assert lines[2].split() == ["y", "Y", "1.5", "-", "-", "-", "-"]
+    assert bench.markdown(found)[1:3] == ["|---|---|---:|---:|---:|---:|---:|", "| x | X | 200 | 1,000 | 5 | 100 | ! |"]
 
 
 def test_write_baseline_keeps_other_rows(tmp_path):

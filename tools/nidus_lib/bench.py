@@ -128,24 +128,35 @@ def number(value):
     return f"{value:,.1f}" if value < 100 and value != int(value) else f"{value:,.0f}"
 
 
-def table(rows, measured, baseline):
-    """Lines, aligned: what it is, ticks, KVM's, how many times less, the target (`!` where it is missed), change."""
+def cells(rows, measured, baseline):
+    """Head and body of the table: what it is, ticks, KVM's, how many times less, the target (`!` where it is missed), change."""
     head = ["row", "operation", "ticks", "KVM", "KVM/Nidus", "target", "", "baseline"]
     counting = any("counts" in entry for entry in measured.values())
     lines = [head + (["VMREAD", "VMWRITE", "VMPTRLD", "entries", "L0 instructions"] if counting else [])]
     for row in rows:
         entry = measured[row["name"]]
         ticks, kvm, target, before = entry["ticks"], row["kvm"], row["target"], baseline.get(row["name"])
-        line = [row["name"], row["what"], number(ticks), number(kvm), f"{kvm / ticks:.1f}" if kvm else "-", number(target),
+        line = [row["name"], row["what"], number(ticks), number(kvm), f"{kvm / ticks:.2g}" if kvm else "-", number(target),
                 "!" if target is not None and round(ticks) > target else "", f"{(ticks / before - 1) * 100:+.1f} %" if before else "-"]
         if counting:
             counts = entry.get("counts")
             line += [str(counts.get(name, 0)) if counts else "-" for name in ("vmread", "vmwrite", "vmptrld", "entries", "instructions")]
         lines.append(line)
+    return lines
+
+
+def aligned(lines):
+    """The table for a terminal."""
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     left = (0, 1, 6)
     return ["  ".join(cell.ljust(width) if column in left else cell.rjust(width)
                       for column, (cell, width) in enumerate(zip(line, widths))).rstrip() for line in lines]
+
+
+def markdown(lines):
+    """The table for docs/performance.md: without the change against the baseline."""
+    rows = ["| " + " | ".join(line[:7] + line[8:]) + " |" for line in lines]
+    return [rows[0], "|---|---" + "|---:" * (rows[0].count("|") - 3) + "|", *rows[1:]]
 
 
 def grown(measured, baseline):
@@ -188,7 +199,7 @@ def run(args, folder):
     rows = chosen(peers(), args.only)
     baseline = read_baseline(args.baseline)
     measured = measure(folder, rows, args.counts)
-    print("\n".join(table(rows, measured, baseline)))
+    print("\n".join((markdown if args.markdown else aligned)(cells(rows, measured, baseline))))
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
     if args.commit_baseline:

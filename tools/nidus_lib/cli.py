@@ -55,6 +55,7 @@ def parse_arguments(argv):
     cost.add_argument("--check", action="store_true", help="end with 1 when a row is more than 1 %% over the baseline")
     cost.add_argument("--commit-baseline", action="store_true", help="write the figures into the baseline")
     cost.add_argument("--counts", action="store_true", help="count Nidus' operations too, through the debugger's trace (slower)")
+    cost.add_argument("--markdown", action="store_true", help="print the table as docs/performance.md has it")
     cost.add_argument("--peers", action="store_true", help="boot KVM as L0 as well (not available yet)")
 
     argv, extra = (argv[:argv.index("--")], argv[argv.index("--") + 1:]) if "--" in argv else (argv, [])
