@@ -65,10 +65,12 @@ vcpu_enter:
 	load_registers
 	vmlaunch
 
-/* VMfail: the VMCS that L0 made is wrong, its own bug. The stack is still the CPU's. */
+/* VMfail: the guest has not run, its registers are in the vCPU still. */
 vmx_entry_failed:
 	mov	%gs:CPU_STACK_TOP, %rsp
+	xor	%ebp, %ebp
 	call	vcpu_entry_failed
-	ud2
+	mov	%rax, %rdi
+	jmp	vcpu_enter
 
 	.section .note.GNU-stack, "", @progbits

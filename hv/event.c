@@ -163,16 +163,15 @@ bool gate_common(struct vcpu *v)
 
 /* SDM "INIT Signal": held back in VMX root operation; ignored (not held) while waiting for SIPI changes
  * nothing visible. */
-static bool take_init(struct vcpu *v)
+static void take_init(struct vcpu *v)
 {
 	if (v->nested && nested_vmxon(v)) {
 		v->init_waiting = true;
-		return false;
+		return;
 	}
 	vcpu_reset(v, true);
 	v->state = v->index ? VCPU_WAIT_SIPI : VCPU_RUN;
 	vcpu_load(v);
-	return v->index != 0;
 }
 
 static void take_sipi(struct vcpu *v)
@@ -278,8 +277,9 @@ enum exit_action gate_l1(struct vcpu *v)
 		__atomic_fetch_or(&v->pending, p, __ATOMIC_SEQ_CST);
 		return RESUME;
 	}
-	if (p & PEND_INIT && take_init(v))
-		return RESCHEDULE;
+	/* Both at once: software need not wait between them where the processor is fast. */
+	if (p & PEND_INIT)
+		take_init(v);
 	if (p & PEND_SIPI)
 		take_sipi(v);
 	if (v->state == VCPU_WAIT_SIPI)

@@ -62,20 +62,35 @@ enum exit_action exit_l1(struct vcpu *v, u32 reason)
 	return fn(v);
 }
 
+/* The gate, then whoever runs next. */
+static inline struct vcpu *leave_root(struct vcpu *v, enum exit_action a)
+{
+	while (unlikely(v->pending) && a != RESCHEDULE)
+		a = v->level->gate(v);
+	return unlikely(a == RESCHEDULE) ? sched_next(v) : v;
+}
+
 struct vcpu *vcpu_exit(struct vcpu *v)
 {
 	enum exit_action a = v->level->exit(v, vmcs_read32(VMCS_EXIT_REASON));
 
 	if (likely(a == RESUME_NEXT))
 		insn_advance_inline(vmcs_read32(VMCS_EXIT_INSN_LEN));
-	while (unlikely(v->pending) && a != RESCHEDULE)
-		a = v->level->gate(v);
-	return unlikely(a == RESCHEDULE) ? sched_next(v) : v;
+	return leave_root(v, a);
 }
 
-/* Called by entry.S when VMLAUNCH or VMRESUME fails early: a control or host field that L0 wrote is wrong. */
-void vcpu_entry_failed(void);
-void vcpu_entry_failed(void)
+/*
+ * Called by entry.S when VMLAUNCH or VMRESUME fails early. In VMCS01 a control or host field that L0 wrote is wrong. In the VMCS of an
+ * L2 it may also be the virtual TPR, which stands in L1's memory and changed since the check: that guest ends.
+ */
+struct vcpu *vcpu_entry_failed(void);
+struct vcpu *vcpu_entry_failed(void)
 {
-	panic("VM entry failed, error %u", vmcs_read32(VMCS_INSN_ERROR));
+	struct vcpu *v = this_cpu()->loaded;
+	u32 error = vmcs_read32(VMCS_INSN_ERROR);
+
+	if (v->vmcs == &v->vmcs01)
+		panic("VM entry failed, error %u", error);
+	guest_end(v->guest, "killed: VM entry of L2 failed, error %u", error);
+	return leave_root(v, RESUME);
 }

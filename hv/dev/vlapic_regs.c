@@ -241,11 +241,11 @@ static bool base_write(struct vcpu *v, u64 value)
 		/* Off loses all state: re-enabled, the APIC stands as after INIT. */
 		if (changed & APIC_BASE_ENABLE)
 			vlapic_reset(v, true);
-		vcpu_request(v, PEND_INTR);
 	} else if (changed & APIC_BASE_X2APIC) {
 		vlapic_enter_x2apic(v->lapic);
-		vcpu_request(v, PEND_INTR); /* the gate tells the processor */
 	}
+	if (changed)
+		vcpu_request(v, PEND_INTR); /* the gate tells the processor, and the PIC's way may have changed */
 	return true;
 }
 
