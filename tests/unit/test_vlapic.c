@@ -291,11 +291,17 @@ static void test_base_transitions(void **state)
 	hide_x2apic = true;
 	assert_false(vlapic_msr_write(v, MSR_APIC_BASE, x2apic));
 	hide_x2apic = false;
+	take_pending(0);
 	assert_true(vlapic_msr_write(v, MSR_APIC_BASE, x2apic));
+	assert_int_equal(take_pending(0), PEND_INTR); /* the gate must see each change of mode */
 	assert_true(vlapic_msr_read(v, MSR_APIC_BASE, &value));
 	assert_int_equal(value, x2apic);
 	assert_int_equal(get(0, APIC_VERSION), 0xffffffff); /* the page is gone */
 	assert_false(vlapic_msr_write(v, MSR_APIC_BASE, xapic));
+	assert_true(vlapic_msr_write(v, MSR_APIC_BASE, off));
+	assert_int_equal(take_pending(0), PEND_INTR);
+	assert_true(vlapic_msr_write(v, MSR_APIC_BASE, xapic));
+	assert_int_equal(take_pending(0), PEND_INTR);
 	assert_true(vlapic_msr_write(v, MSR_APIC_BASE, off));
 	assert_true(vlapic_accepts_extint(v));
 	assert_false(vlapic_msr_write(v, MSR_APIC_BASE, x2apic));

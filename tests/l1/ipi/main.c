@@ -182,6 +182,12 @@ static void init_and_sipi(void)
 	delay_us(2000);
 	expect_eq("second-sipi-ignored", cpus[2].starts, before + 1);
 	send("alive-again", cpus[2].apic_id, ICR_FIXED, 0x10000);
+	/* Without a pause: the second of the two must not be lost. */
+	cpus[2].online = false;
+	lapic_ipi(cpus[2].apic_id, ICR_INIT | ICR_ASSERT);
+	lapic_ipi(cpus[2].apic_id, ICR_STARTUP | ICR_ASSERT | 8);
+	expect_true("sipi-right-behind-init", cpu_wait_online(2, 500000));
+	send("alive-once-more", cpus[2].apic_id, ICR_FIXED, 0x10000);
 }
 
 void test_main(void)
