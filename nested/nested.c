@@ -39,14 +39,23 @@ bool nested_vmxon(const struct vcpu *v)
 
 /* --- exits of L2 --- */
 
-/* Hardware refused what the checks let pass, in the guest area: for L1 it is an entry that failed, once. */
+/*
+ * Hardware refused what the checks let pass, in the guest area: for L1 it is an entry that failed, once. The
+ * launch state of VMCS02 is that of before, which VMCLEAR makes a known one.
+ */
 static enum exit_action hardware_refused(struct vcpu *v, u16 reason)
 {
+	struct nested *n = v->nested;
+	bool for_l1 = n->fresh && reason == EXIT_BAD_GUEST_STATE;
+
 	log_warn("guest %s vcpu %u: hardware fails a nested VM entry with %u", v->guest->name, v->index,
 		 reason);
-	if (v->nested->fresh && reason == EXIT_BAD_GUEST_STATE)
-		return reflect_failed_entry(v, reason, vmcs_read_nw(VMCS_EXIT_QUAL));
-	guest_end(v->guest, "killed: nested VM entry failed with %u", reason);
+	if (!for_l1) {
+		guest_end(v->guest, "killed: nested VM entry failed with %u", reason);
+		return RESUME;
+	}
+	reflect_failed_entry(v, reason, vmcs_read_nw(VMCS_EXIT_QUAL));
+	vmcs_clear(&n->current->hw);
 	return RESUME;
 }
 
@@ -54,6 +63,9 @@ static enum exit_action hardware_refused(struct vcpu *v, u16 reason)
 enum exit_action nested_go_on(struct vcpu *v, enum exit_action a)
 {
 	event_requeue(v);
+	/* SDM "Monitor Trap Flag": the instruction L0 carried out ends as any other. */
+	if (a == RESUME_NEXT && v12_proc(v->nested->current, PROC_MTF))
+		queue_exit(v, &(struct l2_exit){.reason = EXIT_MTF});
 	if (a == RESCHEDULE) {
 		__atomic_fetch_or(&v->pending, PEND_NESTED, __ATOMIC_RELAXED);
 		return a;
