@@ -14,3 +14,10 @@ def test_modcheck_bare(boot_kernels, tmp_path, grub_iso, bochs):
 
     assert 'cmdline [first "second=a b"]' in computer.lines
     assert report(computer.text) == expected(files, [f"string {number}" for number in range(len(files))])
+
+
+def test_selfcheck_bare(boot_kernels, grub_iso, bochs):
+    computer = bochs(grub_iso(["multiboot /boot/k rounds=3"], {"k": boot_kernels / "selfcheck.elf"}), memory=128 << 20)
+    computer.wait_for("^round 3 of the self-check found nothing$", 60)
+    computer.wait_for("^all is well$", 10)
+    computer.wait_end(10)
