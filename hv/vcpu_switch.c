@@ -134,7 +134,8 @@ void vcpu_load(struct vcpu *v)
 		msrs_restore(v);
 		debug_restore(v);
 		write_cr2(v->cr2);
-		c->loaded = v;
+		/* Before v->pending is looked at: hyperv/wait.c looks in the other order. */
+		__atomic_store_n(&c->loaded, v, __ATOMIC_SEQ_CST);
 	}
 	vmcs_load(v->vmcs);
 }

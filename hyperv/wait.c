@@ -8,8 +8,8 @@
 #include "hv/lib.h"
 #include "hyperv/hypercall.h"
 
-/* Asked, and not yet past its gate. One that its CPU does not hold passes it before it runs: the loading of
- * its MSRs is a serializing write between the two looks. */
+/* Asked, and not yet past its gate. One that its CPU does not hold looks at its requests after it is loaded
+ * and before it runs. */
 static bool may_hold_old(const struct vcpu *v, const struct vcpu *w)
 {
 	if (w->cpu == v->cpu || !(__atomic_load_n(&w->pending, __ATOMIC_SEQ_CST) & (PEND_VPID | PEND_TLB)))
