@@ -63,7 +63,7 @@ $(BUILD)/symbols.S: $(BUILD)/nidus.first.elf tools/symbols
 
 $(BUILD)/nidus.elf: $(BUILD)/symbols.S
 	@echo LINK $@
-	$(Q)$(CC) -c $< -o $(BUILD)/symbols.o
+	$(Q)$(CC) -Wa,--fatal-warnings -c $< -o $(BUILD)/symbols.o
 	$(Q)$(LINK) $(OBJS) $(BUILD)/symbols.o -o $@
 
 # The same image in an ELF32 container, for multiboot1-only loaders and `qemu -kernel`.

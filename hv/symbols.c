@@ -1,35 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks a code address up in section .symbols: a count, {address, name offset} pairs sorted by address, then
- * the names. */
+/* Looks a code address up in section .symbols: of each function, in the order of addresses, the distance to
+ * the next one and the name. Small rather than fast: only a back-trace asks. */
 #include "hv/symbols.h"
+#include "hv/lib.h"
 
-struct symbol {
-	u32 address, name; /* the image lies below 4 GiB; name: offset behind the pairs */
-};
-
-extern const char image_start[], rodata_start[];
-/* Empty in the first link; tools/symbols fills them in the second. */
+extern const char rodata_start[];
+/* Absent in the first link; tools/symbols makes them for the second. */
 extern const u32 symbol_count __attribute__((weak));
-extern const struct symbol symbol_table[] __attribute__((weak));
-extern const char symbol_names[] __attribute__((weak));
+extern const u32 symbol_first __attribute__((weak));
+extern const u8 symbol_list[] __attribute__((weak));
 
 const char *symbol_at(u64 a, u64 *offset)
 {
-	u32 low = 0, high;
+	const u8 *entry = symbol_list;
+	u64 start;
 
-	if (!&symbol_count || a < (uintptr_t)image_start || a >= (uintptr_t)rodata_start)
+	if (!&symbol_count || a < symbol_first || a >= (uintptr_t)rodata_start)
 		return NULL;
-	high = symbol_count;
-	while (low < high) {
-		u32 mid = low + (high - low) / 2;
+	start = symbol_first;
+	for (u32 left = symbol_count; left; left--) {
+		u32 size = entry[0] | (u32)entry[1] << 8;
+		const char *name = (const char *)entry + 2;
 
-		if (symbol_table[mid].address <= a)
-			low = mid + 1;
-		else
-			high = mid;
+		if (a < start + size || left == 1) {
+			*offset = a - start;
+			return name;
+		}
+		start += size;
+		entry += 2 + strlen(name) + 1;
 	}
-	if (!low)
-		return NULL;
-	*offset = a - symbol_table[low - 1].address;
-	return symbol_names + symbol_table[low - 1].name;
+	return NULL;
 }
