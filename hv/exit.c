@@ -80,8 +80,9 @@ struct vcpu *vcpu_exit(struct vcpu *v)
 }
 
 /*
- * Called by entry.S when VMLAUNCH or VMRESUME fails early. In VMCS01 a control or host field that L0 wrote is wrong. In the VMCS of an
- * L2 it may also be the virtual TPR, which stands in L1's memory and changed since the check: that guest ends.
+ * Called by entry.S when VMLAUNCH or VMRESUME fails early. In VMCS01 a control or host field that L0 wrote is
+ * wrong. In the VMCS of an L2 it may also be the virtual TPR, which stands in L1's memory and changed since
+ * the check: that guest ends.
  */
 struct vcpu *vcpu_entry_failed(void);
 struct vcpu *vcpu_entry_failed(void)

@@ -245,7 +245,8 @@ static bool base_write(struct vcpu *v, u64 value)
 		vlapic_enter_x2apic(v->lapic);
 	}
 	if (changed)
-		vcpu_request(v, PEND_INTR); /* the gate tells the processor, and the PIC's way may have changed */
+		vcpu_request(
+			v, PEND_INTR); /* the gate tells the processor, and the PIC's way may have changed */
 	return true;
 }
 
