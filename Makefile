@@ -117,9 +117,8 @@ format:
 
 size: all
 	@size $(BUILD)/nidus.elf | awk 'NR == 2 { printf "image: text %d, data %d, bss %d; text+data %.1f KiB\n", $$1, $$2, $$3, ($$1 + $$2) / 1024 }'
-	@for dir in boot hv hv/dev mm nested hyperv tests/unit tests/l1 tests/client tests/boot tools; do \
-		find $$dir $$(test $$dir != hv || echo -maxdepth 1) -type f -name '*[a-z]' -not -name '*.pyc' -exec cat {} + | \
-		wc -l | sed "s|^|$$dir: |; s|$$| lines|"; done
+	@for dir in $(DIRS) tests/unit tests/fuzz tests/l1 tests/bench tests/boot tests/client tools; do \
+		find $$dir $$(test $$dir != hv || echo -maxdepth 1) -type f -not -name '*.pyc' -exec cat {} + | wc -l | sed "s|^|$$dir: |; s|$$| lines|"; done
 
 clean:
 	rm -rf $(BUILD)

@@ -10,7 +10,7 @@ L1_FLAGS    := -std=gnu11 -O2 -g -ffreestanding -fno-builtin -mno-red-zone -mgen
 	-fno-strict-aliasing $(WARN) -Itests/l1/lib -MMD -MP
 
 .PHONY: l1
-.SECONDARY: $(L1_LIB_OBJS)
+.SECONDARY: $(L1_LIB_OBJS) $(L1_NAMES:%=$(BUILD)/tests/l1/%/main.c.o)
 l1: $(L1_ELFS)
 
 $(BUILD)/tests/l1/%.c.o: tests/l1/%.c
