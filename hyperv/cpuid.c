@@ -5,6 +5,7 @@
 
 /* Leaf 0x40000003 EAX: privileges. */
 #define ACCESS_REFERENCE_COUNTER BIT32(1)
+#define ACCESS_SYNIC             BIT32(2)
 #define ACCESS_SYNTHETIC_TIMERS  BIT32(3)
 #define ACCESS_INTR_CONTROL      BIT32(4)
 #define ACCESS_HYPERCALL         BIT32(5)
@@ -58,9 +59,10 @@ struct cpuid hv_cpuid(struct vcpu *v, u32 leaf)
 	case 0x40000002:
 		return (struct cpuid){.eax = 0x3839, .ebx = 0x000a0000};
 	case 0x40000003:
-		return (struct cpuid){.eax = ACCESS_REFERENCE_COUNTER | ACCESS_SYNTHETIC_TIMERS |
-					     ACCESS_INTR_CONTROL | ACCESS_HYPERCALL | ACCESS_VP_INDEX |
-					     ACCESS_RESET | ACCESS_REFERENCE_TSC | ACCESS_FREQUENCIES,
+		return (struct cpuid){.eax = ACCESS_REFERENCE_COUNTER | ACCESS_SYNIC |
+					     ACCESS_SYNTHETIC_TIMERS | ACCESS_INTR_CONTROL |
+					     ACCESS_HYPERCALL | ACCESS_VP_INDEX | ACCESS_RESET |
+					     ACCESS_REFERENCE_TSC | ACCESS_FREQUENCIES,
 				      .edx = HAS_FREQUENCIES | HAS_CRASH_MSRS | HAS_DIRECT_STIMERS};
 	case 0x40000004:
 		return recommendations(v);

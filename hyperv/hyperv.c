@@ -4,6 +4,7 @@
 #include "hv/print.h"
 #include "hyperv/internal.h"
 #include "hyperv/stimer.h"
+#include "hyperv/synic.h"
 #include "mm/palloc.h"
 #include "nested/enlightened.h"
 
@@ -47,6 +48,7 @@ static void reset(struct vcpu *v, bool init)
 		return;
 	assist_reset(v);
 	stimer_reset(v);
+	synic_reset(v);
 	if (v->index)
 		return;
 	hypercall_page_reset(v->guest);

@@ -56,10 +56,19 @@ struct hv_partition {
 
 #define STIMERS 4
 
+#define SINTS 16
+
+/* TLFS "Virtual Interrupt Controller". Its own CPU only. */
+struct hv_synic {
+	u64 control, event_page, message_page;
+	u64 sint[SINTS];
+};
+
 /* TLFS "Synthetic Timers". Its own CPU only. */
 struct hv_stimer {
 	u64 config, count;
-	u64 due; /* reference time; 0: not running */
+	u64 due;    /* reference time; 0: not running */
+	u64 unsent; /* time of an expiry whose message found no room; 0: none */
 	struct timer timer;
 	struct vcpu *vcpu;
 	unsigned index;
@@ -82,6 +91,7 @@ struct hv_vp {
 	hpa_t assist_at; /* while enabled */
 	u64 evmcs_gpa;   /* the eVMCS used last, and where it is; ~0: none */
 	hpa_t evmcs_at;
+	struct hv_synic synic;
 	struct hv_stimer stimer[STIMERS];
 
 	/* A flush that waits for other CPUs: wait.c. */

@@ -4,6 +4,7 @@
 #include "hv/lib.h"
 #include "hyperv/internal.h"
 #include "hyperv/stimer.h"
+#include "hyperv/synic.h"
 
 static bool read_os_id(struct vcpu *v, u32 msr, u64 *value)
 {
@@ -131,6 +132,8 @@ static const struct rule {
 	{ HV_MSR_ICR, HV_MSR_ICR, read_icr, write_icr },
 	{ HV_MSR_TPR, HV_MSR_TPR, read_tpr, write_tpr },
 	{ HV_MSR_VP_ASSIST_PAGE, HV_MSR_VP_ASSIST_PAGE, assist_read, assist_write },
+	{ HV_MSR_SCONTROL, HV_MSR_EOM, synic_read, synic_write },
+	{ HV_MSR_SINT0, HV_MSR_SINT15, synic_read, synic_write },
 	{ HV_MSR_STIMER0_CONFIG, HV_MSR_STIMER3_COUNT, stimer_read, stimer_write },
 	{ HV_MSR_CRASH_P0, HV_MSR_CRASH_CTL, crash_read, crash_write },
 	/* clang-format on */

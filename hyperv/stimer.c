@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Synthetic timers. Only direct mode is there: an expiry is an interrupt of the timer's own vector; messages
- * need a SynIC, so a timer that asks for one stays disabled. TLFS "Synthetic Timers".
+ * Synthetic timers: an expiry is a message in a slot of the SynIC, or in direct mode an interrupt of the
+ * timer's own vector. TLFS "Synthetic Timers".
  */
 #include "hyperv/stimer.h"
 #include "hv/lib.h"
 #include "hv/tsc.h"
 #include "hyperv/internal.h"
+#include "hyperv/synic.h"
 #include "hyperv/time.h"
 
 #define STIMER_ENABLE      BIT(0)
@@ -15,8 +16,12 @@
 #define STIMER_AUTO_ENABLE BIT(3)
 #define STIMER_VECTOR(c)   ((u8)((c) >> 4))
 #define STIMER_DIRECT      BIT(12)
+#define STIMER_SINT(c)     ((unsigned)((c) >> 16) & 15)
 #define STIMER_KEPT        0xf1fffull /* defined bits; others read 0 */
 #define VECTOR_FIRST       16
+
+#define MESSAGE_TIMER   0x80000010u /* HvMessageTimerExpired */
+#define MESSAGE_PAYLOAD 24
 
 /* Periods below this are served at this: 20 us. */
 #define PERIOD_MIN 200u
@@ -48,7 +53,7 @@ static void restart(struct hv_stimer *t)
 	arm(t);
 }
 
-static void deliver(const struct hv_stimer *t)
+static void interrupt(const struct hv_stimer *t)
 {
 	const struct apic_message m = {.dest = t->vcpu->index, .vector = STIMER_VECTOR(t->config)};
 
@@ -56,12 +61,33 @@ static void deliver(const struct hv_stimer *t)
 		apic_deliver(t->vcpu->guest, &m);
 }
 
-/* However late, one interrupt; the next period counts from now when some were missed. */
+static void message(struct hv_stimer *t, u64 expired)
+{
+	const struct timer_message m = {
+		.type = MESSAGE_TIMER,
+		.payload_size = MESSAGE_PAYLOAD,
+		.timer = t->index,
+		.expired = expired,
+		.delivered = reference_time(t->vcpu->guest),
+	};
+
+	t->unsent = synic_post(t->vcpu, STIMER_SINT(t->config), &m) ? 0 : expired;
+}
+
+static void deliver(struct hv_stimer *t, u64 expired)
+{
+	if (t->config & STIMER_DIRECT)
+		interrupt(t);
+	else
+		message(t, expired);
+}
+
+/* However late, one expiry; the next period counts from now when some were missed. */
 static void expire(struct hv_stimer *t, u64 now)
 {
 	u64 period = MAX(t->count, PERIOD_MIN);
 
-	deliver(t);
+	deliver(t, t->due);
 	if (!(t->config & STIMER_PERIODIC)) {
 		t->config &= ~STIMER_ENABLE;
 		t->due = 0;
@@ -71,6 +97,16 @@ static void expire(struct hv_stimer *t, u64 now)
 	if (t->due < now)
 		t->due = now + period;
 	arm(t);
+}
+
+void stimer_retry(struct vcpu *v)
+{
+	for (unsigned i = 0; i < STIMERS; i++) {
+		struct hv_stimer *t = &hv_vp(v)->stimer[i];
+
+		if (t->unsent)
+			message(t, t->unsent);
+	}
 }
 
 static void on_timer(void *arg)
@@ -104,7 +140,7 @@ void stimer_reset(struct vcpu *v)
 		struct hv_stimer *t = &hv_vp(v)->stimer[i];
 
 		stop(t);
-		t->config = t->count = 0;
+		t->config = t->count = t->unsent = 0;
 	}
 }
 
@@ -126,10 +162,17 @@ bool stimer_read(struct vcpu *v, u32 msr, u64 *value)
 	return true;
 }
 
+/* Direct, or with a SINT other than 0: else there is nothing to tell L1 by. */
+static bool has_target(const struct hv_stimer *t)
+{
+	return t->config & STIMER_DIRECT || STIMER_SINT(t->config);
+}
+
 static void set_config(struct hv_stimer *t, u64 value)
 {
 	t->config = value & STIMER_KEPT;
-	if (!(t->config & STIMER_DIRECT))
+	t->unsent = 0;
+	if (!has_target(t))
 		t->config &= ~STIMER_ENABLE;
 }
 
@@ -139,7 +182,7 @@ static void set_count(struct hv_stimer *t, u64 value)
 	t->count = value;
 	if (!value)
 		t->config &= ~STIMER_ENABLE;
-	else if (t->config & STIMER_AUTO_ENABLE && t->config & STIMER_DIRECT)
+	else if (t->config & STIMER_AUTO_ENABLE && has_target(t))
 		t->config |= STIMER_ENABLE;
 }
 

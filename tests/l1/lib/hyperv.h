@@ -15,6 +15,11 @@
 #define HV_MSR_ICR            0x40000071
 #define HV_MSR_TPR            0x40000072
 #define HV_MSR_ASSIST         0x40000073
+#define HV_MSR_SCONTROL       0x40000080
+#define HV_MSR_SVERSION       0x40000081
+#define HV_MSR_SIMP           0x40000083
+#define HV_MSR_EOM            0x40000084
+#define HV_MSR_SINT(n)        (0x40000090 + (n))
 #define HV_MSR_STIMER0_CONFIG 0x400000b0
 #define HV_MSR_STIMER0_COUNT  0x400000b1
 #define HV_MSR_CRASH_P0       0x40000100
