@@ -11,6 +11,7 @@
 #include "nested/enlightened.h"
 #include "nested/vmcs02.h"
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a type takes no parentheses */
 #define AT(type, page, at) (*(volatile type *)(void *)((char *)(page) + (at)))
 
 static u64 active(struct vcpu *v)

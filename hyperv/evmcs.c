@@ -14,6 +14,7 @@ _Static_assert(GROUP_ENLIGHTENMENTS == 15, "groups are numbered as the clean fie
 
 enum put { PUT_NONE, PUT_AREA, PUT_INFO };
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a type takes no parentheses */
 #define AT(type, page, at) (*(volatile type *)(void *)((char *)(page) + (at)))
 
 /* `group` is a constant wherever this is used: what remains are the loads and stores of one group. */
