@@ -52,8 +52,10 @@ void apicv_init(void)
 bool apicv_map_page(struct guest *g)
 {
 	g->apic_page = page_alloc();
-	return g->apic_page && ept_map(&g->ept01, L1_LAPIC, ptr_hpa(g->apic_page).v, PAGE_SIZE,
-				       EPT_READ | EPT_WRITE | EPT_TYPE(MEMTYPE_WB) | EPT_DEVICE);
+	return g->apic_page && ept_init(&g->ept01_apic, g->ept01.source, g->ept01.max_leaf) &&
+	       l1mem_map(&g->mem, &g->ept01_apic) &&
+	       ept_map(&g->ept01_apic, L1_LAPIC, ptr_hpa(g->apic_page).v, PAGE_SIZE,
+		       EPT_READ | EPT_WRITE | EPT_TYPE(MEMTYPE_WB));
 }
 
 /* Only at its usual address: the page elsewhere is emulated. */
@@ -72,6 +74,9 @@ static void set_mode(struct vcpu *v, u32 mode)
 {
 	v->apicv_mode = mode;
 	vmcs_write32(VMCS_SEC_CTL, l0_controls.sec | mode);
+	vmcs_write64(VMCS_EPTP, mode & SEC_APIC_ACCESSES
+					? ptr_hpa(v->guest->ept01_apic.root).v | l0_controls.eptp_flags
+					: v->guest->eptp01);
 	vmcs_write64(VMCS_APIC_ACCESS, ptr_hpa(v->guest->apic_page).v);
 	vmcs_write64(VMCS_MSR_BITMAP, ptr_hpa(mode & SEC_X2APIC ? x2apic_bitmap : l1_msr_bitmap).v);
 	vmcs_write32(VMCS_TPR_THRESHOLD, 0);

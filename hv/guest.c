@@ -276,6 +276,8 @@ static void refuse(struct guest *g)
 	g->nr_vcpus = 0;
 	if (g->ept01.root)
 		ept_destroy(&g->ept01);
+	if (g->ept01_apic.root)
+		ept_destroy(&g->ept01_apic);
 	l1mem_destroy(&g->mem);
 }
 

@@ -40,7 +40,9 @@ struct guest {
 	struct l1mem mem;
 	struct ept ept01;
 	u64 eptp01;
-	void *apic_page; /* hv/apicv; NULL: not used */
+	struct ept
+		ept01_apic; /* EPT01 and the APIC-access page: for L1 itself in xAPIC mode, never for an L2 */
+	void *apic_page;    /* hv/apicv; NULL: not used */
 	unsigned nr_vcpus;
 	struct vcpu *vcpu[VCPUS_MAX];
 	struct machine *machine;               /* hv/dev: everything that is not a CPU */

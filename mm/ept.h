@@ -9,20 +9,17 @@
 
 #include "hv/types.h"
 
-#define EPT_READ      BIT(0)
-#define EPT_WRITE     BIT(1)
-#define EPT_EXEC      BIT(2)
-#define EPT_RWX       (EPT_READ | EPT_WRITE | EPT_EXEC)
-#define EPT_TYPE(t)   ((u64)(t) << 3)
-#define EPT_TYPE_MASK EPT_TYPE(7)
-#define EPT_IPAT      BIT(6)
-#define EPT_LARGE     BIT(7)
-#define EPT_ACCESSED  BIT(8)
-#define EPT_DIRTY     BIT(9)
-#define EPT_USER_EXEC BIT(10) /* mode-based execute control */
-/* Ignored by the processor: a device page that is mapped only so that accesses are recognised; never to be
- * given on to an L2. */
-#define EPT_DEVICE      BIT(52)
+#define EPT_READ        BIT(0)
+#define EPT_WRITE       BIT(1)
+#define EPT_EXEC        BIT(2)
+#define EPT_RWX         (EPT_READ | EPT_WRITE | EPT_EXEC)
+#define EPT_TYPE(t)     ((u64)(t) << 3)
+#define EPT_TYPE_MASK   EPT_TYPE(7)
+#define EPT_IPAT        BIT(6)
+#define EPT_LARGE       BIT(7)
+#define EPT_ACCESSED    BIT(8)
+#define EPT_DIRTY       BIT(9)
+#define EPT_USER_EXEC   BIT(10) /* mode-based execute control */
 #define EPT_SUPPRESS_VE BIT(63)
 #define EPT_ADDR_MASK   (MASK(52) & PAGE_MASK)
 

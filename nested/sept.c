@@ -128,16 +128,6 @@ static enum sept_result to_l1(enum ept12_status status)
 	return SEPT_RETRY;
 }
 
-/* EPT01's leaf; a device page that L1 has mapped for the processor's sake only is none for an L2. */
-static struct ept_leaf backing(const struct sept *s, u64 gpa)
-{
-	struct ept_leaf l = ept_lookup(s->ept01, gpa);
-
-	if (l.entry & EPT_DEVICE)
-		l.entry = 0;
-	return l;
-}
-
 /*
  * The leaves beside the one just filled that L1 has ready in the same table, as a CPU would cache them before
  * time: most L2s touch the next page soon. Only into empty slots; `slot` is the filled one, at the level of
@@ -156,7 +146,7 @@ static void fill_beside(const struct sept *s, const struct ept12 *e, const struc
 
 		if (sept_load(&first[i]) || !ept12_beside(e, found, index - index % BATCH + i, &r))
 			continue;
-		l0 = backing(s, r.gpa.v);
+		l0 = ept_lookup(s->ept01, r.gpa.v);
 		leaf = make_leaf(&r, &l0);
 		if (leaf.level == found->level && (leaf.flags & EPT_RWX))
 			replace(&first[i], 0, leaf_entry(&leaf, leaf.level));
@@ -176,7 +166,7 @@ enum sept_result sept_fault(struct sept *s, struct sept_root *root, ngpa_t addr,
 	ept12_walk(&e, addr, hw_qual | access, out);
 	if (out->status != EPT12_OK)
 		return to_l1(out->status);
-	l0 = backing(s, out->gpa.v);
+	l0 = ept_lookup(s->ept01, out->gpa.v);
 	if (access & ~l0.entry)
 		return SEPT_MMIO;
 	leaf = make_leaf(out, &l0);
@@ -199,7 +189,7 @@ static bool leaf_true(const struct sept *s, const struct ept12 *e, u64 addr, u64
 	ept12_walk(e, NGPA(addr), 0, &r);
 	if (r.status != EPT12_OK)
 		return false;
-	l0 = backing(s, r.gpa.v);
+	l0 = ept_lookup(s->ept01, r.gpa.v);
 	want = make_leaf(&r, &l0);
 	return !(entry & EPT_RWX & ~want.flags) && (entry & EPT_ADDR_MASK) == l0.hpa &&
 	       (entry & (EPT_TYPE_MASK | EPT_IPAT)) == (want.flags & (EPT_TYPE_MASK | EPT_IPAT));
