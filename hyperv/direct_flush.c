@@ -50,7 +50,6 @@ static enum hv_status flush(struct vcpu *v, const struct vmcs02 *e, const struct
 	if (s != HV_SUCCESS)
 		return s;
 	if (!wait_is_repeated(v, e->ext.vm_id)) {
-		hv_vp(v)->count.direct_flushes++;
 		nested_flush_vm(v, e->ext.vm_id);
 		wait_ask(v, all_vps(v), PEND_TLB);
 	}
@@ -79,6 +78,7 @@ bool direct_flush(struct vcpu *v, struct vmcs02 *e, enum exit_action *action)
 	*action = again ? RESUME : RESUME_NEXT;
 	if (again)
 		return true;
+	hv_vp(v)->count[COUNT_DIRECT_FLUSH] += s == HV_SUCCESS;
 	hypercall_result(v, &r, call_result(&c, s));
 	if (s == HV_SUCCESS && locks)
 		*action = nested_exit_after(v, EXIT_TRAP_AFTER_FLUSH);

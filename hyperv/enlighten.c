@@ -52,12 +52,11 @@ static void take_enlightenments(struct enlightenments *to, void *page)
 	};
 }
 
-static void count(struct hv_counters *c, u32 groups)
+static void count_clean(u64 *counter, u32 groups)
 {
-	c->entries++;
-	c->clean_groups += GROUP_ENLIGHTENMENTS + 1;
+	*counter += GROUP_ENLIGHTENMENTS + 1;
 	for (u32 read = groups & EVMCS_CLEAN_ALL; read; read &= read - 1)
-		c->clean_groups--;
+		--*counter;
 }
 
 /* Groups to read; 0: a page of another version. Pre: window to guest memory is open. */
@@ -87,7 +86,7 @@ static bool copy_in(struct vcpu *v, struct vmcs02 *e, bool fresh)
 	guest_access_end();
 	if (!groups)
 		return false;
-	count(&hv_vp(v)->count, groups);
+	count_clean(&hv_vp(v)->count[COUNT_CLEAN_GROUPS], groups);
 	e->bitmap_clean = e->ext.control & ENLIGHTENED_MSR_BITMAP && !(groups & BIT32(GROUP_MSR_BITMAP));
 	return true;
 }
@@ -96,7 +95,8 @@ static void set_clean(struct vcpu *v, struct vmcs02 *e)
 {
 	void *page = page_of(v, e->ptr);
 
-	hv_vp(v)->count.bitmaps_kept += e->bitmap_clean;
+	hv_vp(v)->count[COUNT_ENTRIES]++;
+	hv_vp(v)->count[COUNT_BITMAPS_KEPT] += e->bitmap_clean;
 	guest_access_begin();
 	AT(u32, page, EVMCS_CLEAN_FIELDS) = EVMCS_CLEAN_ALL;
 	guest_access_end();

@@ -57,7 +57,6 @@ static enum hv_status flush(struct vcpu *v, const struct flush *f, bool *again)
 	u64 vps = f->vps & all_vps(v);
 
 	if (!wait_is_repeated(v, f->vps)) {
-		hv_vp(v)->count.flushes++;
 		if (vps >> v->index & 1)
 			flush_self(v, f);
 		wait_ask(v, vps, PEND_VPID);

@@ -53,7 +53,6 @@ static enum hv_status flush(struct vcpu *v, u64 eptp12, const u64 *list, unsigne
 	struct hv_vp *vp = hv_vp(v);
 
 	if (!wait_is_repeated(v, eptp12)) {
-		vp->count.flushes++;
 		vp->wait_second = false;
 		wait_ask(v, nested_inside(v, eptp12), PEND_VPID);
 	}

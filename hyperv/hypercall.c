@@ -35,28 +35,21 @@ static enum hv_status long_spin_wait(struct vcpu *v, const struct call *c, const
 
 static const struct {
 	u16 code;
+	u8 counter;
 	call_fn *fn;
 } calls[] = {
 	/* clang-format off */
-	{ HV_FLUSH_SPACE,    flush_space },
-	{ HV_FLUSH_LIST,     flush_list },
-	{ HV_LONG_SPIN_WAIT, long_spin_wait },
-	{ HV_SEND_IPI,	     send_ipi },
-	{ HV_FLUSH_SPACE_EX, flush_space_ex },
-	{ HV_FLUSH_LIST_EX,  flush_list_ex },
-	{ HV_SEND_IPI_EX,    send_ipi_ex },
-	{ HV_FLUSH_GPA_SPACE, flush_gpa_space },
-	{ HV_FLUSH_GPA_LIST, flush_gpa_list },
+	{ HV_FLUSH_SPACE,     COUNT_SPACE_FLUSH,   flush_space },
+	{ HV_FLUSH_LIST,      COUNT_LIST_FLUSH,    flush_list },
+	{ HV_LONG_SPIN_WAIT,  COUNT_OTHER,	   long_spin_wait },
+	{ HV_SEND_IPI,	      COUNT_IPI,	   send_ipi },
+	{ HV_FLUSH_SPACE_EX,  COUNT_SPACE_FLUSH,   flush_space_ex },
+	{ HV_FLUSH_LIST_EX,   COUNT_LIST_FLUSH,    flush_list_ex },
+	{ HV_SEND_IPI_EX,     COUNT_IPI,	   send_ipi_ex },
+	{ HV_FLUSH_GPA_SPACE, COUNT_MAPPING_FLUSH, flush_gpa_space },
+	{ HV_FLUSH_GPA_LIST,  COUNT_MAPPING_FLUSH, flush_gpa_list },
 	/* clang-format on */
 };
-
-static call_fn *find(u16 code)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
-		if (calls[i].code == code)
-			return calls[i].fn;
-	return NULL;
-}
 
 /* The input lies in one page, aligned; it is copied whole before anything looks at it. */
 static enum hv_status fetch(struct vcpu *v, const struct hypercall_regs *r, const struct call *c)
@@ -78,10 +71,14 @@ static enum hv_status carry_out(struct vcpu *v, const struct hypercall_regs *r, 
 {
 	enum hv_status s = fetch(v, r, c);
 
-	if (s != HV_SUCCESS)
-		return s;
-	hv_vp(v)->count.hypercalls++;
-	return find(c->code)(v, c, hv_vp(v)->input, again);
+	for (size_t i = 0; s == HV_SUCCESS && i < ARRAY_SIZE(calls); i++) {
+		if (calls[i].code != c->code)
+			continue;
+		s = calls[i].fn(v, c, hv_vp(v)->input, again);
+		hv_vp(v)->count[calls[i].counter] += s == HV_SUCCESS && !*again;
+		break;
+	}
+	return s;
 }
 
 /* TLFS "Legal Hypercall Environments". */

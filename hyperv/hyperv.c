@@ -58,36 +58,21 @@ static void reset(struct vcpu *v, bool init)
 		p->crash[i] = 0;
 }
 
-static struct hv_counters sum(const struct guest *g)
-{
-	struct hv_counters s = {0};
-
-	for (unsigned i = 0; i < g->nr_vcpus; i++) {
-		const struct hv_counters *c = &hv_vp(g->vcpu[i])->count;
-
-		s.entries += c->entries;
-		s.clean_groups += c->clean_groups;
-		s.bitmaps_kept += c->bitmaps_kept;
-		s.hypercalls += c->hypercalls;
-		s.flushes += c->flushes;
-		s.ipis += c->ipis;
-		s.direct_flushes += c->direct_flushes;
-	}
-	return s;
-}
-
 /* Over all lives of the guest. */
 static void report(const struct guest *g)
 {
-	struct hv_counters s = sum(g);
+	unsigned long long s[COUNTERS] = {0};
 
-	log_info("guest %s hyperv: %llu evmcs entries, %llu clean groups, %llu msr bitmaps kept, %llu "
-		 "hypercalls, "
-		 "%llu flushes, %llu ipis, %llu direct flushes",
-		 g->name, (unsigned long long)s.entries, (unsigned long long)s.clean_groups,
-		 (unsigned long long)s.bitmaps_kept, (unsigned long long)s.hypercalls,
-		 (unsigned long long)s.flushes, (unsigned long long)s.ipis,
-		 (unsigned long long)s.direct_flushes);
+	for (unsigned i = 0; i < g->nr_vcpus; i++)
+		for (unsigned n = 0; n < COUNTERS; n++)
+			s[n] += hv_vp(g->vcpu[i])->count[n];
+	log_info(
+		"guest %s hyperv: %llu evmcs entries, %llu clean groups, %llu msr bitmaps kept, %llu merged, "
+		"%llu space flushes, %llu list flushes, %llu mapping flushes, %llu ipis, %llu other calls, "
+		"%llu direct flushes",
+		g->name, s[COUNT_ENTRIES], s[COUNT_CLEAN_GROUPS], s[COUNT_BITMAPS_KEPT],
+		s[COUNT_ENTRIES] - s[COUNT_BITMAPS_KEPT], s[COUNT_SPACE_FLUSH], s[COUNT_LIST_FLUSH],
+		s[COUNT_MAPPING_FLUSH], s[COUNT_IPI], s[COUNT_OTHER], s[COUNT_DIRECT_FLUSH]);
 }
 
 const struct personality hyperv = {

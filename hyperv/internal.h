@@ -77,13 +77,18 @@ struct hv_stimer {
 /* One hypercall's whole input; longer ones are refused (TLFS: it may not cross a page). */
 #define INPUT_WORDS 512
 
-/* For the line at the guest's end. */
-struct hv_counters {
-	u64 entries;      /* through an enlightened VMCS */
-	u64 clean_groups; /* groups of fields not read for them */
-	u64 bitmaps_kept; /* MSR bitmaps not merged */
-	u64 hypercalls, flushes, ipis;
-	u64 direct_flushes; /* of L2 */
+/* For the line at the guest's end, in its order. */
+enum hv_counter {
+	COUNT_ENTRIES,      /* of L2 through an enlightened VMCS */
+	COUNT_CLEAN_GROUPS, /* groups of fields not read for them */
+	COUNT_BITMAPS_KEPT, /* MSR bitmaps not merged for them */
+	COUNT_SPACE_FLUSH,  /* from here on calls that were carried out: of L1... */
+	COUNT_LIST_FLUSH,
+	COUNT_MAPPING_FLUSH,
+	COUNT_IPI,
+	COUNT_OTHER,
+	COUNT_DIRECT_FLUSH, /* ...and of L2 */
+	COUNTERS
 };
 
 struct hv_vp {
@@ -100,7 +105,7 @@ struct hv_vp {
 	bool wait_second; /* gpa.c: the second of two rounds */
 	u64 input[INPUT_WORDS];
 
-	struct hv_counters count;
+	u64 count[COUNTERS];
 };
 
 static inline struct hv_partition *hv_partition(const struct vcpu *v)

@@ -12,7 +12,6 @@ static enum hv_status send(struct vcpu *v, u64 word, u64 vps)
 
 	if ((u32)word < VECTOR_FIRST || (u32)word > VECTOR_LAST || IPI_VTL(word))
 		return HV_INVALID_PARAMETER;
-	hv_vp(v)->count.ipis++;
 	vps &= all_vps(v);
 	for (unsigned i = 0; i < v->guest->nr_vcpus; i++) {
 		m.dest = i;
