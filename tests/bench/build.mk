@@ -5,13 +5,19 @@ BENCH      := $(BUILD)/bench
 BENCH_OBJS := $(patsubst %,$(BUILD)/%.o,$(wildcard tests/bench/*.c tests/bench/*.S))
 BENCH_LIB  := $(patsubst %,$(BUILD)/%.o,$(wildcard tests/l1/lib/*.c tests/l1/lib/*.S))
 
-.PHONY: bench bench-image
+.PHONY: bench bench-image bench-peer
 bench-image: $(BENCH)/bench.elf
 
 bench:
 	@tools/setup run
 	@$(MAKE) --no-print-directory -s -j$(JOBS) all bench-image
 	BUILD=$(BUILD) tools/nidus bench --baseline tests/bench/baseline.json --check
+
+# What `tools/nidus bench --peers` boots beside Nidus: Linux with KVM, and this image for its QEMU.
+bench-peer: $(BENCH)/peer.cpio
+
+$(BENCH)/peer.cpio: $(BENCH)/bench.elf $(BUILD)/client/made tests/bench/peer/image.py tests/bench/peer/init.sh
+	$(PY) tests/bench/peer/image.py $(BUILD)/client $< $@
 
 $(BUILD)/tests/bench/%.c.o: tests/bench/%.c
 	@mkdir -p $(@D)

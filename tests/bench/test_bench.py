@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """No row of the bench grows by more than 1 % over tests/bench/baseline.json; and the pure parts of `tools/nidus bench`."""
+import contextlib
 import json
 import types
 
 import pytest
 
 from conftest import BUILD, make
-from nidus_lib import UserError, bench, cli
+from nidus_lib import UserError, bench, cli, peers, table
 
 
 @pytest.fixture(scope="session")
@@ -17,10 +18,10 @@ def bench_image(nidus_image):
 
 @pytest.mark.xdist_group("bench")
 def test_no_row_grew(bench_image, tmp_path):
-    rows = bench.peers()
+    rows = bench.known_rows()
     measured = bench.measure(tmp_path, rows)
     baseline = bench.read_baseline(bench.BASELINE)
-    print("\n".join(bench.aligned(bench.cells(rows, measured, baseline))))
+    print("\n".join(table.aligned(bench.cells(rows, measured, baseline))))
     complaints = bench.grown(measured, baseline)
     assert not complaints, "\n".join([*complaints, bench.ADVICE])
 
@@ -28,7 +29,7 @@ def test_no_row_grew(bench_image, tmp_path):
 @pytest.mark.xdist_group("bench")
 def test_counts(bench_image, tmp_path):
     """The trace shows one entry for one exit, and nearly all ticks of the row as instructions of Nidus."""
-    row = bench.chosen(bench.peers(), ["cpuid"])
+    row = bench.chosen(bench.known_rows(), ["cpuid"])
     entry = bench.measure(tmp_path, row, counting=True)["cpuid"]
     assert entry["counts"]["entries"] == 1
     assert entry["counts"]["vmread"] >= 1
@@ -36,8 +37,8 @@ def test_counts(bench_image, tmp_path):
 
 
 def test_baseline_knows_the_rows():
-    assert list(bench.read_baseline(bench.BASELINE)) == [row["name"] for row in bench.peers()]
-    assert all(row["set"] in bench.SETS for row in bench.peers())
+    assert list(bench.read_baseline(bench.BASELINE)) == [row["name"] for row in bench.known_rows()]
+    assert all(row["set"] in bench.SETS for row in bench.known_rows())
 
 
 # Pure parts
@@ -45,7 +46,7 @@ def test_baseline_knows_the_rows():
 
 def test_read_rows():
     text = "test: bench\nROW cpuid 1911 16 1\nROW l2-touch-2m 2053 512 1\nPASS measured\nROW bad\n"
-    assert bench.read_rows(text) == {"cpuid": (119.44, 1), "l2-touch-2m": (4.01, 1)}
+    assert table.read_rows(text) == {"cpuid": (119.44, 1), "l2-touch-2m": (4.01, 1)}
 
 
 @pytest.mark.parametrize("ticks, before, good", [(101, 100, True), (101.1, 100, False), (50, 100, True), (100, None, False)])
@@ -55,7 +56,7 @@ def test_grown(ticks, before, good):
 
 
 def test_chosen():
-    rows = bench.peers()
+    rows = bench.known_rows()
     assert bench.chosen(rows, []) == rows
     assert [row["name"] for row in bench.chosen(rows, ["vmread*"])] == ["vmread", "vmread-hot"]
     with pytest.raises(UserError, match="no such row: nonsense"):
@@ -87,10 +88,10 @@ def test_code_of_the_image(bench_image):
 def test_table_marks_missed_targets():
     rows = [{"name": "x", "what": "X", "kvm": 1000, "target": 100}, {"name": "y", "what": "Y", "kvm": None, "target": None}]
     found = bench.cells(rows, {"x": {"ticks": 200}, "y": {"ticks": 1.5}}, {"x": 100})
-    lines = bench.aligned(found)
+    lines = table.aligned(found)
     assert lines[1].split() == ["x", "X", "200", "1,000", "5", "100", "!", "+100.0", "%"]
     assert lines[2].split() == ["y", "Y", "1.5", "-", "-", "-", "-"]
-    assert bench.markdown(found)[1:3] == ["|---|---|---:|---:|---:|---:|---:|", "| x | X | 200 | 1,000 | 5 | 100 | ! |"]
+    assert table.markdown(found)[1:3] == ["|---|---|---:|---:|---:|---:|---:|", "| x | X | 200 | 1,000 | 5 | 100 | ! |"]
 
 
 def test_write_baseline_keeps_other_rows(tmp_path):
@@ -109,7 +110,34 @@ def test_command(monkeypatch, tmp_path, capsys):
     assert json.loads((tmp_path / "out.json").read_text()) == {"cpuid": {"ticks": 102}}
     assert cli.main([*argv, "--commit-baseline"]) == 0
     assert cli.main([*argv, "--check"]) == 0
-    assert cli.main(["bench", "--peers"]) == 2
+
+
+def test_table_beside_the_peer():
+    rows = [{"name": "x", "what": "X"}, {"name": "y", "what": "Y"}]
+    found = peers.cells(rows, {"x": {"ticks": 200}, "y": {"ticks": 2}}, {"off": {"x": 1000}, "auto": {"x": 1100, "y": 30}})
+    assert table.markdown(found)[2:] == ["| x | X | 200 | 1,000 | 5 | 1,100 | 5.5 |", "| y | Y | 2 | - | - | 30 | 15 |"]
+
+
+@pytest.mark.parametrize("text, good", [("ROW cpuid 1 1 1\nSET plain\n", True), ("SET plain\nFAIL set_plain QEMU ends with 1\n", False),
+                                        ("qemu: failed to initialize kvm: no\nSET plain\n", False), ("ROW cpuid 1 1 1\n", False)])
+def test_peer_that_fails_says_so(monkeypatch, tmp_path, text, good):
+    class Console(contextlib.nullcontext):
+        lines, tail, trouble = text.splitlines(), str, str
+
+        def start(self):
+            return self
+
+        def wait_end(self, _):
+            pass
+
+    Console.text = text
+    monkeypatch.setattr(peers, "build_iso", lambda *_: None)
+    monkeypatch.setattr(peers.machine, "Bochs", lambda *_, **__: Console(Console()))
+    if good:
+        assert peers.boot(tmp_path, ["plain"], "off") == {"cpuid": 1}
+    else:
+        with pytest.raises(UserError, match="bench, KVM"):
+            peers.boot(tmp_path, ["plain"], "off")
 
 
 def test_image_missing(monkeypatch, tmp_path):

@@ -9,11 +9,10 @@ import pathlib
 import re
 import struct
 
-from . import BUILD, TOP, UserError, console, guests as guest_list, iso, machine
+from . import BUILD, TOP, UserError, console, guests as guest_list, iso, machine, peers, table
 
 BASELINE = TOP / "tests" / "bench" / "baseline.json"
 IMAGE = BUILD / "bench" / "bench.elf"
-ROW = re.compile(r"^ROW (\S+) (\d+) (\d+) (\d+)$", re.MULTILINE)
 SETS = {"plain": {}, "hyperv": {"hyperv": "on"}, "noapicv": {"apicv": "off"}}  # each is one boot; the guest's options
 GROWTH = 0.01  # of a row over its baseline
 TIMEOUT = 300  # seconds of a boot, on a busy host
@@ -24,7 +23,7 @@ COUNTED = ("vmread", "vmwrite", "vmptrld", "vmclear", "invept", "invvpid", "rdms
 ENTRIES = ("vmresume", "vmlaunch")
 
 
-def peers():
+def known_rows():
     return json.loads((pathlib.Path(__file__).parent / "peers.json").read_text(encoding="utf-8"))["rows"]
 
 
@@ -36,11 +35,6 @@ def chosen(rows, patterns):
     if not found:
         raise UserError(f"--only: no such row: {', '.join(patterns)}; there are: {', '.join(row['name'] for row in rows)}")
     return found
-
-
-def read_rows(text):
-    """name -> (ticks per operation, pairs of marks before the row was printed), in the order of printing."""
-    return {name: (round(int(ticks) / int(operations), 2), int(marks)) for name, ticks, operations, marks in ROW.findall(text)}
 
 
 def executable_range(path):
@@ -101,7 +95,7 @@ def boot(folder, name, counting):
         faults = console.verdicts(computer.text).faults
         if console.guests(computer.text).endings.get("bench") != "exit 0" or faults:
             raise UserError(f"bench, set {name}: {'; '.join(faults) or 'the guest did not end well'}\n{computer.tail()}")
-        rows = read_rows(computer.text)
+        rows = table.read_rows(computer.text)
     if not counting:
         return rows, {}
     with open(folder / "bochs.out", encoding="utf-8", errors="replace") as trace:
@@ -122,12 +116,6 @@ def measure(folder, rows, counting=False):
             for row in rows}
 
 
-def number(value):
-    if value is None:
-        return "-"
-    return f"{value:,.1f}" if value < 100 and value != int(value) else f"{value:,.0f}"
-
-
 def cells(rows, measured, baseline):
     """Head and body of the table: what it is, ticks, KVM's, how many times less, the target (`!` where it is missed), change."""
     head = ["row", "operation", "ticks", "KVM", "KVM/Nidus", "target", "", "baseline"]
@@ -136,7 +124,7 @@ def cells(rows, measured, baseline):
     for row in rows:
         entry = measured[row["name"]]
         ticks, kvm, target, before = entry["ticks"], row["kvm"], row["target"], baseline.get(row["name"])
-        line = [row["name"], row["what"], number(ticks), number(kvm), f"{kvm / ticks:.2g}" if kvm else "-", number(target),
+        line = [row["name"], row["what"], table.number(ticks), table.number(kvm), f"{kvm / ticks:.2g}" if kvm else "-", table.number(target),
                 "!" if target is not None and round(ticks) > target else "", f"{(ticks / before - 1) * 100:+.1f} %" if before else "-"]
         if counting:
             counts = entry.get("counts")
@@ -145,26 +133,12 @@ def cells(rows, measured, baseline):
     return lines
 
 
-def aligned(lines):
-    """The table for a terminal."""
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    left = (0, 1, 6)
-    return ["  ".join(cell.ljust(width) if column in left else cell.rjust(width)
-                      for column, (cell, width) in enumerate(zip(line, widths))).rstrip() for line in lines]
-
-
-def markdown(lines):
-    """The table for docs/performance.md: without the change against the baseline."""
-    rows = ["| " + " | ".join(line[:7] + line[8:]) + " |" for line in lines]
-    return [rows[0], "|---|---" + "|---:" * (rows[0].count("|") - 3) + "|", *rows[1:]]
-
-
 def grown(measured, baseline):
     """Complaints about rows that cost more than the baseline allows, or that it does not know."""
     lines = []
     for name, entry in measured.items():
         if name not in baseline:
-            lines.append(f"{name}: {number(entry['ticks'])} ticks, not in the baseline")
+            lines.append(f"{name}: {table.number(entry['ticks'])} ticks, not in the baseline")
         elif entry["ticks"] > baseline[name] * (1 + GROWTH):
             lines.append(f"{name}: {baseline[name]:g} -> {entry['ticks']:g} ticks ({(entry['ticks'] / baseline[name] - 1) * 100:+.1f} %)")
     return lines
@@ -186,7 +160,7 @@ Ticks are exact, so a change did this. Make it cheaper; or, where it is worth it
 
 def write_baseline(path, measured, old):
     """The new figures; rows that were not measured keep theirs."""
-    order = [row["name"] for row in peers()]
+    order = [row["name"] for row in known_rows()]
     figures = old | {name: entry["ticks"] for name, entry in measured.items()}
     lines = [f"  {json.dumps(name)}: {figures[name]:g}" for name in order if name in figures]
     pathlib.Path(path).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
@@ -194,12 +168,17 @@ def write_baseline(path, measured, old):
 
 def run(args, folder):
     """The command. 0, or 1 when --check found a row that grew."""
-    if args.peers:
-        raise UserError("bench --peers: not available yet (docs/limits.md); KVM's column is from tools/nidus_lib/peers.json")
-    rows = chosen(peers(), args.only)
+    rows = chosen(known_rows(), args.only)
     baseline = read_baseline(args.baseline)
     measured = measure(folder, rows, args.counts)
-    print("\n".join((markdown if args.markdown else aligned)(cells(rows, measured, baseline))))
+    layout = table.markdown if args.markdown else table.aligned
+    print("\n".join(layout(cells(rows, measured, baseline))), flush=True)
+    if args.peers:
+        beside = peers.measure(folder, rows)
+        print("\n" + "\n".join(layout(peers.cells(rows, measured, beside))))
+        for variant, found in beside.items():
+            for name in found.keys() & measured.keys():
+                measured[name].setdefault("kvm", {})[variant] = found[name]
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
     if args.commit_baseline:

@@ -56,7 +56,7 @@ def parse_arguments(argv):
     cost.add_argument("--commit-baseline", action="store_true", help="write the figures into the baseline")
     cost.add_argument("--counts", action="store_true", help="count Nidus' operations too, through the debugger's trace (slower)")
     cost.add_argument("--markdown", action="store_true", help="print the table as docs/performance.md has it")
-    cost.add_argument("--peers", action="store_true", help="boot KVM as L0 as well (not available yet)")
+    cost.add_argument("--peers", action="store_true", help="boot Debian's Linux with KVM as L0 too, with the same image as its L1: side by side (several minutes)")
 
     argv, extra = (argv[:argv.index("--")], argv[argv.index("--") + 1:]) if "--" in argv else (argv, [])
     args = parser.parse_args(argv)
