@@ -128,7 +128,6 @@ static void set_zeros(void)
 		VMCS_HOST_GS_BASE,
 		VMCS_HOST_FS_SEL,
 		VMCS_HOST_GS_SEL,
-		VMCS_GUEST_SMBASE,
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(fields); i++)
