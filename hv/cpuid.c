@@ -87,6 +87,42 @@ static void fill_frequencies(void)
 	basic[0x16] = (struct cpuid){.eax = mhz, .ebx = mhz, .ecx = 100};
 }
 
+/* SDM "Compacted Format of an XSAVE Area" for what XCR0 holds now; computed, since an emulator gives the
+ * standard format's size. */
+static u32 compacted_size(u64 components)
+{
+	u32 size = 576; /* legacy region and header */
+
+	for (u32 i = 2; i < 63; i++) {
+		struct cpuid c;
+
+		if (!(components >> i & 1))
+			continue;
+		c = cpuid(0xd, i);
+		size = (c.ecx & 2 ? ALIGN_UP(size, 64u) : size) + c.eax;
+	}
+	return size;
+}
+
+/*
+ * XSAVEC, XSAVES: only from a processor whose own size of the compacted format is the manual's. Debian's
+ * Bochs says another, and loses AVX-512 registers of a guest that saves by XSAVES; its bare Linux never does,
+ * because it finds the size wrong.
+ */
+static u32 compaction_offered(u32 eax)
+{
+	u64 all = xcr0_supported(), before;
+	bool sound;
+
+	if (!(eax & 0xa) || !(read_cr4() & CR4_OSXSAVE))
+		return eax & ~0xau;
+	before = xgetbv0();
+	xsetbv0(all);
+	sound = cpuid(0xd, 1).ebx == compacted_size(all);
+	xsetbv0(before);
+	return sound ? eax : eax & ~0xau;
+}
+
 void cpuid_init(void)
 {
 	u32 host_max = cpuid(0, 0).eax, host_ext = cpuid(0x80000000, 0).eax;
@@ -108,6 +144,7 @@ void cpuid_init(void)
 	/* XSAVEOPT, XSAVEC, XGETBV(1), XSAVES; no supervisor state is offered (IA32_XSS stays 0). */
 	xsave1 = (struct cpuid){.eax = host_max >= 0xd ? x.eax & (l0_controls.sec & SEC_XSAVES ? 0xf : 0x7)
 						       : 0};
+	xsave1.eax = compaction_offered(xsave1.eax);
 	withhold_unsupported();
 	fill_frequencies();
 }
@@ -208,23 +245,6 @@ static struct cpuid leaf_b(const struct vcpu *v, u32 sub)
 	if (sub == 1)
 		return (struct cpuid){.eax = log2_up(n), .ebx = n, .ecx = 0x201, .edx = v->index};
 	return (struct cpuid){.ecx = sub & 0xff, .edx = v->index};
-}
-
-/* SDM "Compacted Format of an XSAVE Area" for what XCR0 holds now; computed, since an emulator gives the
- * standard format's size. */
-static u32 compacted_size(u64 components)
-{
-	u32 size = 576; /* legacy region and header */
-
-	for (u32 i = 2; i < 63; i++) {
-		struct cpuid c;
-
-		if (!(components >> i & 1))
-			continue;
-		c = cpuid(0xd, i);
-		size = (c.ecx & 2 ? ALIGN_UP(size, 64u) : size) + c.eax;
-	}
-	return size;
 }
 
 /* Sizes follow XCR0, which is the guest's own in this CPU; components L0 does not offer vanish. */
