@@ -43,7 +43,7 @@ static bool option_fatal;
 static void __attribute__((noreturn)) stop(const char *why)
 {
 	log_error("%s", why);
-	machine_end(options.when_done);
+	machine_end(options.when_done, 1);
 }
 
 static void read_boot_info(u32 magic, u32 info)
@@ -168,7 +168,7 @@ static void bring_up(void)
 	acpi_init(boot_info.rsdp);
 	poweroff_init(&acpi.power);
 	if (option_fatal)
-		machine_end(options.when_done);
+		machine_end(options.when_done, 1);
 	refusal = vmx_refusal();
 	if (refusal)
 		stop(refusal);

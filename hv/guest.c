@@ -22,6 +22,7 @@ struct guest *guests[GUESTS_MAX];
 unsigned nr_guests;
 
 static u32 guests_alive; /* atomic */
+static u32 first_fault;  /* atomic: status of the first guest that did not end well; 0: none */
 
 #define GUEST_ORDER 2
 _Static_assert(sizeof(struct guest) <= PAGE_SIZE << GUEST_ORDER, "struct guest fits its pages");
@@ -190,9 +191,17 @@ static struct guest *create(const char *name)
 	return g;
 }
 
+static void note_status(u32 status)
+{
+	u32 none = 0;
+
+	__atomic_compare_exchange_n(&first_fault, &none, status, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
 /* A guest with a faulty module is reported once per fault and not started. */
 static void set_bad(struct guest *g)
 {
+	note_status(1);
 	if (g)
 		g->ended = 2;
 }
@@ -299,8 +308,10 @@ void guests_start(void)
 {
 	for (unsigned i = 0; i < boot_info.nr_modules; i++)
 		take_module(&boot_info.module[i]);
-	if (!nr_guests)
+	if (!nr_guests) {
 		log_error("no guest: give at least one module (README, \"Boot options\")");
+		note_status(1);
+	}
 	for (unsigned i = 0; i < nr_guests; i++)
 		check_complete(guests[i]);
 	for (unsigned i = 0; i < nr_guests; i++)
@@ -343,6 +354,16 @@ void guest_end(struct guest *g, const char *fmt, ...)
 	va_start(ap, fmt);
 	vformat(g->reason, sizeof(g->reason), fmt, ap);
 	va_end(ap);
+	g->status = 1;
+	stop_vcpus(g);
+}
+
+void guest_exit(struct guest *g, u32 code)
+{
+	if (!begin_end(g))
+		return;
+	format(g->reason, sizeof(g->reason), "exit %u", code);
+	g->status = code;
 	stop_vcpus(g);
 }
 
@@ -351,6 +372,7 @@ void guest_reset(struct guest *g)
 	if (!begin_end(g))
 		return;
 	str_copy(g->reason, sizeof(g->reason), "reset");
+	g->status = 1;
 	g->restart = g->desc.restart;
 	stop_vcpus(g);
 }
@@ -379,6 +401,7 @@ void guest_vcpu_stopped(struct guest *g)
 	if (g->personality)
 		g->personality->report(g);
 	log_always("guest %s ended: %s", g->name, g->reason);
+	note_status(g->status);
 	__atomic_sub_fetch(&guests_alive, 1, __ATOMIC_SEQ_CST);
 	if (this_cpu()->index)
 		cpu_kick(cpus[0]);
@@ -388,5 +411,5 @@ void guests_reap(void)
 {
 	if (this_cpu()->index || __atomic_load_n(&guests_alive, __ATOMIC_SEQ_CST))
 		return;
-	machine_end(options.when_done);
+	machine_end(options.when_done, __atomic_load_n(&first_fault, __ATOMIC_SEQ_CST));
 }

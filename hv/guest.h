@@ -52,6 +52,7 @@ struct guest {
 	u32 ended; /* atomic: 0 runs, 1 ending, 2 ended */
 	u32 running_vcpus;
 	char reason[64];          /* "exit 0", "triple-fault", "killed: ..." */
+	u32 status;               /* the V of "exit V", 1 for every other reason */
 	struct entry_state entry; /* of vCPU 0, as the loader of the last (re)start left it */
 	bool restart;             /* asked for while ending */
 	u64 started_tsc;
@@ -66,6 +67,8 @@ void guests_start(void);
 /* End a guest; any of its vCPUs, on any CPU, or a device. The first reason counts. Takes effect when each
  * vCPU passes its event gate. */
 void guest_end(struct guest *g, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The same with the reason "exit CODE". */
+void guest_exit(struct guest *g, u32 code);
 /* Reset asked for by the guest (0xcf9, keyboard controller, port 0x92): a restart, or the end "reset" with
  * restart=off. */
 void guest_reset(struct guest *g);

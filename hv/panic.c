@@ -45,7 +45,7 @@ static void begin(void)
 	case 1:
 		if (owner == me) {
 			log_error("panic inside panic");
-			machine_end(ending);
+			machine_end(ending, 1);
 		}
 		/* fall through */
 	default:
@@ -111,7 +111,7 @@ static void finish(void)
 {
 	vmcs_dump();
 	log_error("stopped");
-	machine_end(ending);
+	machine_end(ending, 1);
 }
 
 void panic(const char *fmt, ...)

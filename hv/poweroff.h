@@ -18,7 +18,8 @@ struct power_registers {
 };
 
 void poweroff_init(const struct power_registers *r);
-/* Do it. Waits for the console first. Any CPU, any state. */
-void machine_end(enum ending how) __attribute__((noreturn));
+/* Do it. Waits for the console first. Any CPU, any state. `status` is 0 when all went well; who runs this
+ * machine as a virtual one is told any other (port 0xf4: Nidus, QEMU's isa-debug-exit) at a power-off. */
+void machine_end(enum ending how, u32 status) __attribute__((noreturn));
 
 #endif

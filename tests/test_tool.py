@@ -73,6 +73,24 @@ def test_bad_toml(text, said, tmp_path):
         guest_list.collect(tmp_path / "lab.toml", [])
 
 
+def test_nest():
+    """One guest whose modules are the inner guests' files, level by level; memory for all of them."""
+    spec = f"name=lab,kernel={KERNEL},initrd={KERNEL},mem=64M,cmdline=a b"
+    outer, = guest_list.collect(None, [spec], levels=["top", "mem=1G,hyperv=on,cmdline=loglevel=debug"], image=KERNEL)
+    assert described(outer) == [
+        "guest=top role=kernel mem=1073M vcpus=1 console=prefix",
+        "guest=top role=module -- guest=l2 role=kernel mem=1G vcpus=1 console=prefix hyperv=on -- loglevel=debug",
+        "guest=top role=module -- guest=l2 role=module -- guest=lab role=kernel mem=64M -- a b",
+        "guest=top role=module -- guest=l2 role=module -- guest=lab role=initrd",
+    ]
+
+
+def test_nest_in_toml(tmp_path):
+    (tmp_path / "lab.toml").write_text(f'[[nest]]\nhyperv = true\n[[guest]]\nkernel = "{KERNEL}"\nvcpus = 2\n')
+    outer, = guest_list.collect(tmp_path / "lab.toml", [], image=KERNEL)
+    assert described(outer)[0] == "guest=l1 role=kernel mem=305M vcpus=2 console=prefix hyperv=on"
+
+
 def test_two_guests_of_one_name():
     with pytest.raises(UserError, match="two guests of one name"):
         guest_list.collect(None, [f"name=a,kernel={KERNEL}"] * 2)

@@ -76,7 +76,7 @@ void machine_out(struct vcpu *v, u16 port, unsigned size, u32 value)
 	m->outcome = OUTCOME_NONE;
 	spin_unlock(&m->lock);
 	if (outcome == OUTCOME_EXIT)
-		guest_end(v->guest, "exit %u", code);
+		guest_exit(v->guest, code);
 	else if (outcome == OUTCOME_RESET)
 		guest_reset(v->guest);
 }

@@ -123,6 +123,11 @@ void guest_end(struct guest *g, const char *fmt, ...)
 	va_end(ap);
 }
 
+void guest_exit(struct guest *g, u32 code)
+{
+	guest_end(g, "exit %u", code);
+}
+
 void guest_reset(struct guest *g)
 {
 	strcpy(g->reason, "reset");

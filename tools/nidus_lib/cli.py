@@ -11,7 +11,7 @@ import termios
 import threading
 import time
 
-from . import UserError, bench, console, guests as guest_list, iso, machine
+from . import BUILD, UserError, bench, console, guests as guest_list, iso, machine
 
 END_GRACE = 20  # seconds for the power-off once every guest has ended
 
@@ -24,6 +24,9 @@ def guest_arguments(parser):
     parser.add_argument("lab", nargs="?", help="guests as TOML")
     parser.add_argument("--guest", action="append", default=[], metavar="KEY=VALUE,...",
                         help="one guest: kernel=FILE,initrd=FILE,mem=512M,vcpus=2,hyperv=on,cmdline='...'")
+    parser.add_argument("--nest", action="append", default=[], metavar="NAME|KEY=VALUE,...",
+                        help="one more Nidus around all guests, itself a guest: name=l1,hyperv=on,cmdline='...' (several allowed, the "
+                        "outermost first)")
     parser.add_argument("--hv", default="", metavar="OPTIONS", help="Nidus' own command line, e.g. 'loglevel=debug'")
 
 
@@ -62,6 +65,10 @@ def parse_arguments(argv):
     args = parser.parse_args(argv)
     args.extra = extra
     return args
+
+
+def collect(args):
+    return guest_list.collect(args.lab, args.guest, args.extra, args.nest, BUILD / "nidus32.elf")
 
 
 @contextlib.contextmanager
@@ -143,7 +150,7 @@ def result(computer, names, in_time, timeout):
 
 
 def run(args):
-    guests = guest_list.collect(args.lab, args.guest, args.extra)
+    guests = collect(args)
     names = [guest.name for guest in guests]
     cpus = args.cpus or min(8, sum(guest.vcpus for guest in guests))
     memory = guest_list.parse_size(args.memory, "--memory")
@@ -165,7 +172,7 @@ def run(args):
 
 
 def build(args):
-    guests = guest_list.collect(args.lab, args.guest, args.extra)
+    guests = collect(args)
     with work_folder(None) as folder:
         target = iso.appliance_iso(folder / "tree", pathlib.Path(args.output), guests, args.hv, args.title)
     print(f"{target}: {target.stat().st_size >> 10} KiB, {len(guests)} guest{'s' if len(guests) > 1 else ''}")

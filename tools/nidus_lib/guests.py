@@ -17,6 +17,8 @@ KEYS = {
     "apicv": "apicv", "console": "console", "entry-trace": "entry-trace", "restart": "restart",
 }
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,30}$")
+MEM_DEFAULT = "256M"  # Nidus' own
+NEST_OVERHEAD = 48 << 20  # what a Nidus needs beside its guests' memory and files
 SIZE = re.compile(r"(0x[0-9a-fA-F]+|[0-9]+)([KMGTkmgt]?)$")
 
 
@@ -31,6 +33,10 @@ class Guest:
     def vcpus(self):
         text = self.options.get("vcpus", "1")
         return int(text) if text.isdigit() else 1
+
+    @property
+    def memory(self):
+        return parse_size(self.options.get("mem", MEM_DEFAULT), "mem")
 
     def modules(self):
         """(path, description, words after ` -- ` or "") for each module; the kernel's carries the guest's options."""
@@ -121,7 +127,7 @@ def from_spec(spec, number):
 
 
 def from_toml(path):
-    """(guests, settings of the machine) of a lab file; paths in it are relative to the file."""
+    """(guests, levels as of --nest) of a lab file; paths in it are relative to the file."""
     path = pathlib.Path(path)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -129,18 +135,42 @@ def from_toml(path):
         raise UserError(f"{path}: {error.strerror.lower()}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: {error}") from error
-    tables = data.pop("guest", [])
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise UserError(f"{path}: guests are tables: [[guest]]")
+    tables, levels = data.pop("guest", []), data.pop("nest", [])
+    for key, value in (("guest", tables), ("nest", levels)):
+        if not isinstance(value, list) or not all(isinstance(table, dict) for table in value):
+            raise UserError(f"{path}: {key}s are tables: [[{key}]]")
     if data:
         raise UserError(f"{path}: unknown key {next(iter(data))}")
-    return [make_guest(str(table.pop("name", f"guest{number}")), table.items(), path.parent)
-            for number, table in enumerate(tables)]
+    guests = [make_guest(str(table.pop("name", f"guest{number}")), table.items(), path.parent)
+              for number, table in enumerate(tables)]
+    return guests, [list(table.items()) for table in levels]
 
 
-def collect(lab, specs, extra=()):
-    """All guests of a command line. `extra` words go to the first guest's command line."""
-    guests = from_toml(lab) if lab else []
+def nest(guests, levels, image):
+    """The guests inside of as many Nidus as there are levels (key and value pairs; the outermost first), one in the other."""
+    for number, level in reversed(list(enumerate(levels, 1))):
+        guests = [nidus_around(guests, level, f"l{number}", image)]
+    return guests
+
+
+def nidus_around(guests, level, name, image):
+    """Nidus as a guest: its modules are these guests' files. Each level's lines start with its name."""
+    files = sum(path.stat().st_size for guest in guests for _, path, _ in guest.files)
+    # Files stand in its memory twice: where its loader puts them, and where its guests' kernels go.
+    need = sum(guest.memory for guest in guests) + 2 * files + NEST_OVERHEAD
+    defaults = [("kernel", image), ("mem", f"{need + (1 << 20) - 1 >> 20}M"), ("vcpus", str(sum(guest.vcpus for guest in guests))),
+                ("console", "prefix")]
+    names = [str(value) for key, value in level if key == "name"]
+    outer = make_guest(names[0] if names else name, [*defaults, *(pair for pair in level if pair[0] != "name")], pathlib.Path())
+    for guest in guests:
+        for path, words, text in guest.modules():
+            outer.files.append(("module", path, " ".join([*words, *(["--", text] if text else [])])))
+    return outer
+
+
+def collect(lab, specs, extra=(), levels=(), image=None):
+    """All guests of a command line. `extra` words go to the first guest's command line; `levels`: --nest, with this Nidus."""
+    guests, nested = from_toml(lab) if lab else ([], [])
     guests += [from_spec(spec, len(guests) + number) for number, spec in enumerate(specs)]
     if not guests:
         raise UserError("no guest: give a lab.toml or --guest kernel=FILE")
@@ -150,4 +180,5 @@ def collect(lab, specs, extra=()):
             raise UserError(f"guest {name}: two guests of one name")
     if extra:
         guests[0].cmdline = " ".join(filter(None, [guests[0].cmdline, *extra]))
-    return guests
+    nested += [split_spec(spec) if "=" in spec else [("name", spec)] for spec in levels]
+    return nest(guests, nested, image)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nidus as a guest of itself: every level finds its machine on the platform of the one below, and tells how it ended."""
+import pytest
+
+import client
+from conftest import BUILD, console, guest_list
+
+LONG = pytest.mark.long
+
+
+@pytest.fixture
+def nested(iso, guest, l1_images, bochs):
+    """nested(["l1", "l2"], "pit", ...): the machine after L1 program `pit` has run in Nidus l2 in Nidus l1 in Nidus."""
+
+    def run(levels, *programs, cpus=1, seconds=60, **settings):
+        inner = [guest(name, kernel=l1_images / f"{name}.elf", mem="64M", vcpus=cpus, **settings) for name in programs]
+        outer = guest_list.nest(inner, [[("name", name)] for name in levels], BUILD / "nidus32.elf")
+        memory = outer[0].memory + 256 * client.MIB
+        computer = bochs(iso(outer), cpus=cpus, memory=memory)
+        computer.wait_end(seconds * client.SLOWNESS)
+        return computer
+
+    return run
+
+
+def said_by(computer, levels):
+    """What Nidus' guest at this place said, without the names of the levels."""
+    prefix = "".join(f"{name}: " for name in levels)
+    return "\n".join(line.removeprefix(prefix) for line in computer.lines if line.startswith(prefix))
+
+
+def assert_all_passed(text):
+    found = console.verdicts(text)
+    assert not found.faults, "\n".join(found.faults)
+    assert found.rows
+
+
+def assert_endings(computer, levels, name, ending):
+    """The guest and every Nidus around it ended so, each told by its host; nothing else switched the machine off."""
+    for depth, ended in enumerate([*levels, name]):
+        assert console.guests(said_by(computer, levels[:depth])).endings == {ended: ending}
+    assert not computer.trouble()
+
+
+@pytest.mark.parametrize("levels, seconds", [
+    pytest.param(["l1"], 40, id="depth3"),
+    pytest.param(["l1", "l2"], 100, id="depth4", marks=LONG),
+    pytest.param(["l1", "l2", "l3"], 900, id="depth5", marks=[LONG, pytest.mark.timeout(3000)]),
+])
+def test_innermost_program(levels, seconds, nested):
+    computer = nested(levels, "cpuid_rules", seconds=seconds)
+    assert_all_passed(said_by(computer, levels))
+    assert_endings(computer, levels, "cpuid_rules", "exit 0")
+
+
+@pytest.mark.parametrize("levels, seconds", [
+    pytest.param(["l1"], 40, id="depth4"), pytest.param(["l1", "l2"], 200, id="depth5", marks=LONG),
+])
+def test_innermost_hypervisor(levels, seconds, nested):
+    """The demo starts a guest of its own in the innermost Nidus."""
+    computer = nested(levels, "demo", seconds=seconds)
+    assert_all_passed(said_by(computer, levels))
+    assert_endings(computer, levels, "demo", "exit 0")
+
+
+@pytest.mark.parametrize("program, cpus", [("lapic_timer", 1), ("pit", 1), ("ipi", 4)])
+def test_platform_of_the_platform(program, cpus, nested):
+    """The inner Nidus drives its own timers, interrupts and CPUs by the virtual ones it was given."""
+    computer = nested(["l1"], program, cpus=cpus)
+    assert_all_passed(said_by(computer, ["l1"]))
+    assert_endings(computer, ["l1"], program, "exit 0")
+
+
+def test_exit_status_comes_through(nested):
+    computer = nested(["l1"], "exit_code")
+    assert_endings(computer, ["l1"], "exit_code", "exit 42")
+
+
+def test_first_bad_status_of_two(nested):
+    """A triple fault has no number of its own: 1."""
+    computer = nested(["l1"], "triple_fault", "cpuid_rules")
+    assert console.guests(said_by(computer, ["l1"])).endings == {"triple_fault": "triple-fault", "cpuid_rules": "exit 0"}
+    assert console.guests(computer.text).endings == {"l1": "exit 1"}
+    assert_all_passed(said_by(computer, ["l1", "cpuid_rules"]))
