@@ -143,6 +143,22 @@ bool guest_read64(const struct l1mem *m, gpa_t gpa, u64 *out)
 	return true;
 }
 
+bool guest_read64s(const struct l1mem *m, gpa_t gpa, u64 *out, unsigned n)
+{
+	const volatile u64 *from;
+	hpa_t hpa;
+
+	if ((gpa.v & 7) || (gpa.v & ~PAGE_MASK) + n * sizeof(u64) > PAGE_SIZE ||
+	    !l1mem_translate(m, gpa, &hpa, NULL))
+		return false;
+	from = hpa_ptr(hpa);
+	guest_access_begin();
+	for (unsigned i = 0; i < n; i++)
+		out[i] = from[i];
+	guest_access_end();
+	return true;
+}
+
 bool guest_cmpxchg64(const struct l1mem *m, gpa_t gpa, u64 old, u64 new)
 {
 	hpa_t hpa;

@@ -16,6 +16,8 @@ bool guest_zero(const struct l1mem *m, gpa_t gpa, size_t n);
 /* One aligned u64, atomically: for page-table entries. compare-exchange returns false on a changed value or
  * bad address. */
 bool guest_read64(const struct l1mem *m, gpa_t gpa, u64 *out);
+/* `n` of them from an aligned address on, inside one page; each atomically. */
+bool guest_read64s(const struct l1mem *m, gpa_t gpa, u64 *out, unsigned n);
 bool guest_cmpxchg64(const struct l1mem *m, gpa_t gpa, u64 old, u64 new);
 bool guest_cmpxchg32(const struct l1mem *m, gpa_t gpa, u32 old, u32 new);
 

@@ -151,22 +151,14 @@ void ept12_walk(const struct ept12 *e, ngpa_t addr, u64 hw_qual, struct ept12_re
 		out->qual = violation_qual(hw_qual, out->perm);
 }
 
-bool ept12_beside(const struct ept12 *e, const struct ept12_result *found, unsigned index,
+bool ept12_beside(const struct ept12 *e, const struct ept12_result *found, u64 entry,
 		  struct ept12_result *out)
 {
-	gpa_t at = GPA(ALIGN_DOWN(found->entry_at.v, PAGE_SIZE) + index * sizeof(u64));
-	u64 entry = read_entry(e, at);
-
 	if (!(entry & EPT_RWX) || misconfigured(e, entry, found->level) || !is_leaf(entry, found->level))
 		return false;
 	if ((e->eptp & EPTP_AD) && !(entry & EPT_ACCESSED))
 		return false;
-	*out = (struct ept12_result){
-		.status = EPT12_OK,
-		.perm = found->above & entry,
-		.entry_at = at,
-		.above = found->above,
-	};
+	out->perm = found->above & entry;
 	fill_leaf(e, entry, found->level, 0, out);
 	return true;
 }

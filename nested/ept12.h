@@ -51,10 +51,11 @@ struct ept12_result {
  */
 void ept12_walk(const struct ept12 *e, ngpa_t addr, u64 hw_qual, struct ept12_result *out);
 /*
- * The leaf `index` of the table where a walk found its leaf, as an access before time: no flag is set, so
- * with flags it must have been accessed already. False: no such leaf.
+ * `entry` stands in the table where a walk found its leaf: what an access before time finds there. No flag is
+ * set, so with flags it must have been accessed already. Fills perm, gpa, type, ipat, dirty and level. False:
+ * no such leaf.
  */
-bool ept12_beside(const struct ept12 *e, const struct ept12_result *found, unsigned index,
+bool ept12_beside(const struct ept12 *e, const struct ept12_result *found, u64 entry,
 		  struct ept12_result *out);
 
 #endif

@@ -6,9 +6,10 @@
  * and what is installed below it is never used again.
  */
 #include "nested/sept.h"
+#include "mm/guest_copy.h"
 #include "nested/sept_root.h"
 
-#define BATCH         8u  /* entries filled with one fault: one cache line of EPT12 */
+#define BATCH         32u /* entries filled with one fault: four cache lines of EPT12 */
 #define INSTALL_TRIES 64u /* each failed try means that another CPU changed the entry */
 
 /* A table entry allows everything: the leaf has the permissions. */
@@ -128,26 +129,39 @@ static enum sept_result to_l1(enum ept12_status status)
 	return SEPT_RETRY;
 }
 
+/* EPT01's leaf for gpa. The last one found serves as long as it covers what is asked for: neighbours mostly
+ * lie in one large page. */
+static struct ept_leaf leaf01(const struct sept *s, struct ept_leaf *last, u64 *at, u64 gpa)
+{
+	if (!last->entry || (gpa ^ *at) >> EPT_SHIFT(last->level)) {
+		*last = ept_lookup(s->ept01, gpa);
+		*at = gpa;
+	}
+	return (struct ept_leaf){last->entry, last->level, last->hpa + (gpa - *at)};
+}
+
 /*
  * The leaves beside the one just filled that L1 has ready in the same table, as a CPU would cache them before
  * time: most L2s touch the next page soon. Only into empty slots; `slot` is the filled one, at the level of
  * EPT12's leaf.
  */
 static void fill_beside(const struct sept *s, const struct ept12 *e, const struct ept12_result *found,
-			u64 *slot)
+			struct ept_leaf *l0, u64 *slot)
 {
-	unsigned index = (unsigned)((uintptr_t)slot / sizeof(u64)) & 511u;
-	u64 *first = slot - index % BATCH;
+	unsigned skip = (unsigned)((uintptr_t)slot / sizeof(u64)) % BATCH;
+	u64 *first = slot - skip, entry[BATCH], at = found->gpa.v;
 
+	if (!guest_read64s(s->ept12.mem, GPA(found->entry_at.v - skip * sizeof(u64)), entry, BATCH))
+		return;
 	for (unsigned i = 0; i < BATCH; i++) {
 		struct ept12_result r;
-		struct ept_leaf l0;
+		struct ept_leaf there;
 		struct leaf leaf;
 
-		if (sept_load(&first[i]) || !ept12_beside(e, found, index - index % BATCH + i, &r))
+		if (sept_load(&first[i]) || !ept12_beside(e, found, entry[i], &r))
 			continue;
-		l0 = ept_lookup(s->ept01, r.gpa.v);
-		leaf = make_leaf(&r, &l0);
+		there = leaf01(s, l0, &at, r.gpa.v);
+		leaf = make_leaf(&r, &there);
 		if (leaf.level == found->level && (leaf.flags & EPT_RWX))
 			replace(&first[i], 0, leaf_entry(&leaf, leaf.level));
 	}
@@ -174,7 +188,7 @@ enum sept_result sept_fault(struct sept *s, struct sept_root *root, ngpa_t addr,
 	if (!slot)
 		return SEPT_RETRY;
 	if (level == out->level)
-		fill_beside(s, &e, out, slot);
+		fill_beside(s, &e, out, &l0, slot);
 	return SEPT_FILLED;
 }
 

@@ -163,14 +163,14 @@ static void permissions_of_ept01(void **state)
 	assert_maps(L2, GUARDED, EPT_READ | EPT_EXEC, 1);
 }
 
-/* One fault fills the ready leaves of the same eight. */
+/* One fault fills the ready leaves of the same 32. */
 static void neighbours(void **state)
 {
-	u64 base = L2 + 16 * PAGE_SIZE;
+	u64 base = L2 + 32 * PAGE_SIZE;
 
 	(void)state;
-	for (u64 i = 0; i < 24; i++)
-		map12(L2 + (8 + i) * PAGE_SIZE, 0x80000 + i * PAGE_SIZE, 1, RWX_WB);
+	for (u64 i = 0; i < 48; i++)
+		map12(base + i * PAGE_SIZE - 8 * PAGE_SIZE, 0x80000 + i * PAGE_SIZE, 1, RWX_WB);
 	map12(base + 1 * PAGE_SIZE, DEVICE, 1, RWX_WB);
 	map12(base + 2 * PAGE_SIZE, GUARDED, 1, RWX_WB);
 	map12(base + 3 * PAGE_SIZE, 0x3000, 1, EPT_WRITE | WB); /* misconfigured */
@@ -186,7 +186,8 @@ static void neighbours(void **state)
 	assert_int_equal(shadow_of(root, base + 6 * PAGE_SIZE).entry, 0);
 	assert_maps(base + 7 * PAGE_SIZE, 0x8f000, EPT_RWX, 1);
 	assert_int_equal(shadow_of(root, base - PAGE_SIZE).entry, 0);
-	assert_int_equal(shadow_of(root, base + 8 * PAGE_SIZE).entry, 0);
+	assert_maps(base + 31 * PAGE_SIZE, 0xa7000, EPT_RWX, 1);
+	assert_int_equal(shadow_of(root, base + 32 * PAGE_SIZE).entry, 0);
 	assert_int_equal(sept_audit(s, root), 0);
 }
 
