@@ -15,7 +15,8 @@
 #define EV_CLEAN_ALL 0xffffu
 #define EV_ALWAYS    0xff /* no clean field */
 
-#define EV_CONTROL_MSR_BITMAP BIT(1)
+#define EV_CONTROL_NESTED_FLUSH BIT(0)
+#define EV_CONTROL_MSR_BITMAP   BIT(1)
 
 /* Numbers of the clean fields. */
 enum ev_clean {
