@@ -88,3 +88,12 @@ enum hv_status call_vp_set(const u64 *set, unsigned words, u64 all, u64 *mask)
 	*mask = banks & 1 ? set[2] : 0;
 	return HV_SUCCESS;
 }
+
+enum hv_status call_vp_set_folded(const u64 *set, unsigned words, u64 *mask)
+{
+	enum hv_status s = call_vp_set(set, words, ~0ull, mask);
+
+	for (unsigned i = 0; s == HV_SUCCESS && i < words; i++)
+		*mask |= set[2 + i];
+	return s;
+}

@@ -66,5 +66,7 @@ static inline u64 call_result(const struct call *c, enum hv_status s)
  * no more. `words` is what the variable header holds.
  */
 enum hv_status call_vp_set(const u64 *set, unsigned words, u64 all, u64 *mask);
+/* The same for the VPs of an L2, whose numbers have no such bound: VP n is bit n modulo 64. */
+enum hv_status call_vp_set_folded(const u64 *set, unsigned words, u64 *mask);
 
 #endif

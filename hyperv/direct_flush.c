@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * L2's own flush calls, done by L0 when L1 allowed it: what L0 holds of that L2 is flushed, on every CPU, and
- * L2 goes on. More than was asked for is flushed: all VPs of the L2, whichever were named. TLFS "Direct
+ * L2's own flush calls, done by L0 when L1 allowed it: what L0 holds of the VPs named is flushed, on every
+ * CPU, and L2 goes on. More may be flushed: whole tags, and VPs with the same number modulo 64. TLFS "Direct
  * Virtual Flush". Pre, everywhere: VMCS02 is current.
  */
 #include "hyperv/assist.h"
@@ -43,15 +43,29 @@ static enum hv_status fetch(struct vcpu *v, u64 at, const struct call *c)
 	return nested_read_l2(v, NGPA(at), hv_vp(v)->input, bytes) ? HV_SUCCESS : HV_INVALID_PARAMETER;
 }
 
+/* L1's vCPUs that may hold something of these VPs, of whichever L2: each says so before it enters one, and
+ * L2 changed its tables before it called. */
+static u64 holders(const struct vcpu *v, u64 vps)
+{
+	const struct guest *g = v->guest;
+	u64 holders = 0;
+
+	for (unsigned i = 0; i < g->nr_vcpus; i++)
+		if (__atomic_load_n(&hv_vp(g->vcpu[i])->l2_vps, __ATOMIC_SEQ_CST) & vps)
+			holders |= BIT(i);
+	return holders;
+}
+
 static enum hv_status flush(struct vcpu *v, const struct vmcs02 *e, const struct call *c, bool *again)
 {
-	enum hv_status s = flush_check(c, hv_vp(v)->input);
+	u64 vps;
+	enum hv_status s = flush_of_l2(c, hv_vp(v)->input, &vps);
 
 	if (s != HV_SUCCESS)
 		return s;
 	if (!wait_is_repeated(v, e->ext.vm_id)) {
-		nested_flush_vm(v, e->ext.vm_id);
-		wait_ask(v, all_vps(v), PEND_TLB);
+		nested_flush_vm(v, e->ext.vm_id, vps);
+		wait_ask(v, holders(v, vps), PEND_TLB);
 	}
 	*again = !wait_is_over(v);
 	return HV_SUCCESS;

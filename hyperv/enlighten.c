@@ -42,7 +42,7 @@ static void *page_of(struct vcpu *v, u64 ptr)
 	return hpa_ptr(vp->evmcs_at);
 }
 
-static void take_enlightenments(struct enlightenments *to, void *page)
+static void take_enlightenments(struct hv_vp *vp, struct enlightenments *to, void *page)
 {
 	*to = (struct enlightenments){
 		.control = AT(u32, page, EVMCS_CONTROL),
@@ -50,6 +50,7 @@ static void take_enlightenments(struct enlightenments *to, void *page)
 		.vm_id = AT(u64, page, EVMCS_VM_ID),
 		.partition_assist = AT(u64, page, EVMCS_PARTITION_ASSIST),
 	};
+	__atomic_fetch_or(&vp->l2_vps, BIT(to->vp_id % 64), __ATOMIC_SEQ_CST);
 }
 
 static void count_clean(u64 *counter, u32 groups)
@@ -81,7 +82,7 @@ static bool copy_in(struct vcpu *v, struct vmcs02 *e, bool fresh)
 	if (groups) {
 		e->dirty |= evmcs_copy_in(&e->v12, page, groups);
 		if (groups & BIT32(GROUP_ENLIGHTENMENTS))
-			take_enlightenments(&e->ext, page);
+			take_enlightenments(hv_vp(v), &e->ext, page);
 	}
 	guest_access_end();
 	if (!groups)

@@ -72,14 +72,19 @@ static bool flags_ok(u64 flags, bool list)
 	return !(flags & ~FLUSH_FLAGS) && !(list && flags & FLUSH_NON_GLOBAL);
 }
 
-enum hv_status flush_check(const struct call *c, const u64 *in)
+enum hv_status flush_of_l2(const struct call *c, const u64 *in, u64 *vps)
 {
 	const struct call_form *f = call_form(c->code);
-	u64 mask;
+	enum hv_status s = HV_SUCCESS;
 
 	if (!flags_ok(in[1], f->list))
 		return HV_INVALID_PARAMETER;
-	return f->variable ? call_vp_set(in + 2, c->variable, 0, &mask) : HV_SUCCESS;
+	*vps = in[2] ? in[2] : ~0ull;
+	if (f->variable)
+		s = call_vp_set_folded(in + 2, c->variable, vps);
+	if (in[1] & FLUSH_ALL_PROCESSORS)
+		*vps = ~0ull;
+	return s;
 }
 
 /* Ranges in another format than pages are flushed with everything else. */

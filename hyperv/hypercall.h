@@ -11,8 +11,8 @@ typedef enum hv_status call_fn(struct vcpu *v, const struct call *c, const u64 *
 
 /* flush.c */
 call_fn flush_space, flush_list, flush_space_ex, flush_list_ex;
-/* Flags and VP set of a flush call's input. */
-enum hv_status flush_check(const struct call *c, const u64 *in);
+/* Flags and VPs of an L2's flush call; VP n is bit n modulo 64. */
+enum hv_status flush_of_l2(const struct call *c, const u64 *in, u64 *vps);
 /* gpa.c */
 call_fn flush_gpa_space, flush_gpa_list;
 /* ipi.c */

@@ -94,6 +94,7 @@ enum hv_counter {
 struct hv_vp {
 	u64 assist;      /* HV_MSR_VP_ASSIST_PAGE */
 	hpa_t assist_at; /* while enabled */
+	u64 l2_vps;      /* atomic: numbers modulo 64 of the L2 VPs that were entered here */
 	u64 evmcs_gpa;   /* the eVMCS used last, and where it is; ~0: none */
 	hpa_t evmcs_at;
 	struct hv_synic synic;

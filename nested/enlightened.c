@@ -335,12 +335,12 @@ bool nested_read_l2(struct vcpu *v, ngpa_t at, void *buf, size_t n)
 	return l2_read_physical(v, at, buf, n);
 }
 
-void nested_flush_vm(struct vcpu *v, u64 vm_id)
+void nested_flush_vm(struct vcpu *v, u64 vm_id, u64 vps)
 {
 	for (unsigned i = 0; i < NESTED_CACHE; i++) {
 		const struct vmcs02 *e = v->nested->cache[i];
 
-		if (is_enlightened(e) && e->ext.vm_id == vm_id)
+		if (is_enlightened(e) && e->ext.vm_id == vm_id && vps >> e->ext.vp_id % 64 & 1)
 			invvpid_single(e->vpid);
 	}
 }

@@ -53,8 +53,8 @@ u64 nested_inside(struct vcpu *v, u64 eptp12);
 /* What L2's calls need. VMCS02 current. */
 /* Copy from L2's physical memory. False: EPT12 or L1's memory does not have it. */
 bool nested_read_l2(struct vcpu *v, ngpa_t at, void *buf, size_t n);
-/* Flush what this CPU holds of every VMCS of the L2 with this identity. */
-void nested_flush_vm(struct vcpu *v, u64 vm_id);
+/* Flush what this CPU holds of these VPs of the L2 with this identity; VP n is bit n modulo 64. */
+void nested_flush_vm(struct vcpu *v, u64 vm_id, u64 vps);
 /* The instruction is done; L1 gets an exit with a reason of its own. */
 enum exit_action nested_exit_after(struct vcpu *v, u32 reason);
 

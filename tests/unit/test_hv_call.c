@@ -55,6 +55,22 @@ static void sizes_and_results(void **state)
 	assert_int_equal(call_words(&c), 4 + 511 + 4095);
 }
 
+/* VP 64 and VP 0 fall together, no bank is lost, and a bad set names nobody. */
+static void folded_sets(void **state)
+{
+	u64 one[] = {0, BIT(1), BIT(5)}, two[] = {0, BIT(0) | BIT(63), BIT(0), BIT(63)}, all[] = {1, 0};
+	u64 mask = 0;
+
+	(void)state;
+	assert_int_equal(call_vp_set_folded(one, 1, &mask), HV_SUCCESS);
+	assert_int_equal(mask, BIT(5));
+	assert_int_equal(call_vp_set_folded(two, 2, &mask), HV_SUCCESS);
+	assert_int_equal(mask, BIT(0) | BIT(63));
+	assert_int_equal(call_vp_set_folded(all, 0, &mask), HV_SUCCESS);
+	assert_int_equal(mask, ~0ull);
+	assert_int_equal(call_vp_set_folded(two, 1, &mask), HV_INVALID_INPUT);
+}
+
 /* Only as many words are looked at as the variable header has: the set ends with its memory here. */
 static void vp_sets(void **state)
 {
@@ -99,9 +115,8 @@ static void reference_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(control_words),
-		cmocka_unit_test(sizes_and_results),
-		cmocka_unit_test(vp_sets),
+		cmocka_unit_test(control_words),  cmocka_unit_test(sizes_and_results),
+		cmocka_unit_test(vp_sets),        cmocka_unit_test(folded_sets),
 		cmocka_unit_test(reference_time),
 	};
 
