@@ -32,6 +32,7 @@ struct cpu {
 	u32 index;
 	u32 apic_id;
 	u64 stack_top;        /* entry.S switches here at each exit */
+	struct vcpu *running; /* entered last, or about to be */
 	struct vcpu *loaded;  /* whose MSRs, XCR0, DRs and FPU state the CPU holds; NULL: nobody's */
 	struct vmcs *current; /* hv/vmcs: what VMPTRLD named last */
 	bool online;

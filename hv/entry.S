@@ -5,25 +5,28 @@
  */
 #include "hv/offsets.h"
 
+#define INSN_ERROR_FIELD	0x4400
+#define ERROR_NOT_LAUNCHED	5	/* SDM "VM-Instruction Error Numbers": VMRESUME with non-launched VMCS */
+
 	.text
 
-/* All but RSP, from the vCPU at RDI; RDI last. */
+/* All but RSP, from the vCPU at RAX; RAX last. */
 	.macro	load_registers
-	mov	0(%rdi), %rax
-	mov	8(%rdi), %rcx
-	mov	16(%rdi), %rdx
-	mov	24(%rdi), %rbx
-	mov	40(%rdi), %rbp
-	mov	48(%rdi), %rsi
-	mov	64(%rdi), %r8
-	mov	72(%rdi), %r9
-	mov	80(%rdi), %r10
-	mov	88(%rdi), %r11
-	mov	96(%rdi), %r12
-	mov	104(%rdi), %r13
-	mov	112(%rdi), %r14
-	mov	120(%rdi), %r15
-	mov	56(%rdi), %rdi
+	mov	8(%rax), %rcx
+	mov	16(%rax), %rdx
+	mov	24(%rax), %rbx
+	mov	40(%rax), %rbp
+	mov	48(%rax), %rsi
+	mov	56(%rax), %rdi
+	mov	64(%rax), %r8
+	mov	72(%rax), %r9
+	mov	80(%rax), %r10
+	mov	88(%rax), %r11
+	mov	96(%rax), %r12
+	mov	104(%rax), %r13
+	mov	112(%rax), %r14
+	mov	120(%rax), %r15
+	mov	0(%rax), %rax
 	.endm
 
 /* Exit: HOST_RIP. Interrupts are off, GS is the CPU's, flags are clear. */
@@ -50,27 +53,31 @@ vmx_exit:
 	mov	%gs:CPU_STACK_TOP, %rsp
 	xor	%ebp, %ebp			/* a back-trace ends here */
 	call	vcpu_exit
-	mov	%rax, %rdi
 
-/* void vcpu_enter(struct vcpu *v): enter v->vmcs, which is current. Does not return. */
-	.globl vcpu_enter
-vcpu_enter:
-	mov	VCPU_VMCS(%rdi), %rax
-	cmpb	$0, VMCS_LAUNCHED(%rax)
-	je	1f
+/* RAX: the vCPU to enter; its VMCS is current. It was launched before nearly always: where not, VMRESUME says so. */
+enter_guest:
 	load_registers
 	vmresume
-	jmp	vmx_entry_failed
-1:	movb	$1, VMCS_LAUNCHED(%rax)		/* a VMLAUNCH that fails early is L0's bug; late, nested/ never retries it */
-	load_registers
-	vmlaunch
 
 /* VMfail: the guest has not run, its registers are in the vCPU still. */
 vmx_entry_failed:
 	mov	%gs:CPU_STACK_TOP, %rsp
 	xor	%ebp, %ebp
-	call	vcpu_entry_failed
-	mov	%rax, %rdi
-	jmp	vcpu_enter
+	mov	$INSN_ERROR_FIELD, %eax
+	vmread	%rax, %rax
+	cmp	$ERROR_NOT_LAUNCHED, %eax
+	jne	1f
+	mov	%gs:CPU_RUNNING, %rax
+	load_registers
+	vmlaunch
+	jmp	vmx_entry_failed
+1:	call	vcpu_entry_failed
+	jmp	enter_guest
+
+/* void vcpu_enter(struct vcpu *v): enter v->vmcs, which is current. Does not return. */
+	.globl vcpu_enter
+vcpu_enter:
+	mov	%rdi, %rax
+	jmp	enter_guest
 
 	.section .note.GNU-stack, "", @progbits

@@ -7,10 +7,17 @@
 #include "hv/print.h"
 #include "hv/sched.h"
 
+static enum exit_action exit_unknown(struct vcpu *v)
+{
+	return exit_unexpected(v, vmcs_read32(VMCS_EXIT_REASON));
+}
+
+/* Complete: an entry that is missing would be NULL. */
 static exit_fn *const exit_table[EXIT_REASONS] = {
 	[EXIT_EXCEPTION_NMI] = exit_exception,
 	[EXIT_EXT_INTR] = exit_external_interrupt,
 	[EXIT_TRIPLE_FAULT] = exit_triple_fault,
+	[EXIT_INIT... EXIT_INTR_WINDOW - 1] = exit_unknown,
 	[EXIT_INTR_WINDOW] = exit_intr_window,
 	[EXIT_NMI_WINDOW] = exit_nmi_window,
 	[EXIT_TASK_SWITCH] = exit_task_switch,
@@ -18,27 +25,37 @@ static exit_fn *const exit_table[EXIT_REASONS] = {
 	[EXIT_GETSEC] = exit_ud, /* SMX is not offered */
 	[EXIT_HLT] = exit_hlt,
 	[EXIT_INVD] = exit_skip, /* guest RAM is coherent: nothing to throw away */
-	[EXIT_RDPMC] = exit_gp,  /* no counter is offered */
+	[EXIT_INVLPG] = exit_unknown,
+	[EXIT_RDPMC] = exit_gp, /* no counter is offered */
+	[EXIT_RDTSC... EXIT_RSM] = exit_unknown,
 	[EXIT_VMCALL] = exit_vmcall,
 	[EXIT_VMCLEAR... EXIT_VMXON] = exit_vmx_insn,
 	[EXIT_CR_ACCESS] = exit_cr,
+	[EXIT_MOV_DR] = exit_unknown,
 	[EXIT_IO] = exit_io,
 	[EXIT_RDMSR] = exit_rdmsr,
 	[EXIT_WRMSR] = exit_wrmsr,
+	[EXIT_WRMSR + 1 ... EXIT_MWAIT - 1] = exit_unknown,
 	[EXIT_MWAIT] = exit_ud, /* MONITOR/MWAIT are not offered */
+	[EXIT_MTF... EXIT_MONITOR - 1] = exit_unknown,
 	[EXIT_MONITOR] = exit_ud,
+	[EXIT_MONITOR + 1 ... EXIT_TPR_THRESHOLD - 1] = exit_unknown,
 	[EXIT_TPR_THRESHOLD] = exit_tpr_threshold,
 	[EXIT_APIC_ACCESS] = exit_apic_access,
 	[EXIT_VIRTUALIZED_EOI] = exit_virtualized_eoi,
+	[EXIT_GDTR_IDTR... EXIT_LDTR_TR] = exit_unknown,
 	[EXIT_EPT_VIOLATION] = exit_ept_violation,
 	[EXIT_EPT_MISCONFIG] = exit_ept_misconfig,
 	[EXIT_INVEPT] = exit_vmx_insn,
+	[EXIT_RDTSCP] = exit_unknown,
 	[EXIT_TIMER] = exit_slice_over,
 	[EXIT_INVVPID] = exit_vmx_insn,
 	[EXIT_WBINVD] = exit_skip,
 	[EXIT_XSETBV] = exit_xsetbv,
 	[EXIT_APIC_WRITE] = exit_apic_write,
+	[EXIT_RDRAND... EXIT_INVPCID] = exit_unknown,
 	[EXIT_VMFUNC] = exit_ud,
+	[EXIT_ENCLS... EXIT_XRSTORS] = exit_unknown,
 };
 
 /* The processor did what L0's controls do not allow, or has a feature L0 does not know: the guest cannot go
@@ -54,44 +71,55 @@ enum exit_action exit_unexpected(struct vcpu *v, u32 reason)
 
 enum exit_action exit_l1(struct vcpu *v, u32 reason)
 {
-	exit_fn *fn = reason < ARRAY_SIZE(exit_table) ? exit_table[reason] : NULL;
-
-	if (unlikely(!fn))
+	if (unlikely(reason >= ARRAY_SIZE(exit_table)))
 		return exit_unexpected(v, reason);
 	v->exits[reason]++;
-	return fn(v);
+	return exit_table[reason](v);
 }
 
 /* The gate, then whoever runs next. */
-static inline struct vcpu *leave_root(struct vcpu *v, enum exit_action a)
+static __attribute__((noinline)) struct vcpu *pass_gate(struct vcpu *v, enum exit_action a)
 {
-	while (unlikely(v->pending) && a != RESCHEDULE)
+	while (v->pending && a != RESCHEDULE)
 		a = v->level->gate(v);
 	return unlikely(a == RESCHEDULE) ? sched_next(v) : v;
 }
 
+/* What runs here, fetched anew: kept over a call it would cost four instructions, not one. */
+static inline struct vcpu *running(void)
+{
+	struct vcpu *v;
+
+	asm volatile("mov %%gs:%c1, %0" : "=r"(v) : "i"(offsetof(struct cpu, running)));
+	return v;
+}
+
 struct vcpu *vcpu_exit(struct vcpu *v)
 {
-	enum exit_action a = v->level->exit(v, vmcs_read32(VMCS_EXIT_REASON));
+	enum exit_action a = v->level->exit(v, (u32)vmcs_read_sure(VMCS_EXIT_REASON));
 
-	if (likely(a == RESUME_NEXT))
-		insn_advance_inline(vmcs_read32(VMCS_EXIT_INSN_LEN));
-	return leave_root(v, a);
+	if (likely(a == RESUME_NEXT)) {
+		insn_advance_inline(vmcs_read_sure(VMCS_EXIT_INSN_LEN));
+		v = running();
+		return likely(!v->pending) ? v : pass_gate(v, RESUME);
+	}
+	v = running();
+	return likely(a == RESUME && !v->pending) ? v : pass_gate(v, a);
 }
 
 /*
- * Called by entry.S when VMLAUNCH or VMRESUME fails early. In VMCS01 a control or host field that L0 wrote is
- * wrong. In the VMCS of an L2 it may also be the virtual TPR, which stands in L1's memory and changed since
- * the check: that guest ends.
+ * Called by entry.S when VMLAUNCH or VMRESUME fails early, and not for the launch state. In VMCS01 a control
+ * or host field that L0 wrote is wrong. In the VMCS of an L2 it may also be the virtual TPR, which stands in
+ * L1's memory and changed since the check: that guest ends.
  */
 struct vcpu *vcpu_entry_failed(void);
 struct vcpu *vcpu_entry_failed(void)
 {
-	struct vcpu *v = this_cpu()->loaded;
+	struct vcpu *v = running();
 	u32 error = vmcs_read32(VMCS_INSN_ERROR);
 
 	if (v->vmcs == &v->vmcs01)
 		panic("VM entry failed, error %u", error);
 	guest_end(v->guest, "killed: VM entry of L2 failed, error %u", error);
-	return leave_root(v, RESUME);
+	return pass_gate(v, RESUME);
 }

@@ -6,33 +6,33 @@
 
 #include "hv/vcpu.h"
 
-/*
- * Outside of 64-bit mode RIP wraps at 4 GiB. In it the sum may leave the canonical range by one instruction:
- * the entry takes that (bits 63:48 are all equal), and the guest gets #GP on its next fetch as on hardware.
- */
-static inline u64 next_rip(u32 length)
-{
-	u64 rip = vmcs_read_nw(VMCS_GUEST_RIP);
-	u64 next = rip + length;
-
-	if (unlikely((rip ^ next) >> 32) && !vcpu_64bit())
-		next &= 0xffffffff;
-	return next;
-}
+/* The rare parts of insn_advance_inline. `next`: RIP that crossed a multiple of 4 GiB. `state`: the
+ * interruptibility with blocking by STI or MOV SS. */
+u64 insn_wrapped_rip(u64 next);
+void insn_end_blocking(u64 state);
+void insn_single_step(void);
 
 /*
- * Pre: the current VMCS is that of what runs. SDM "Single-Step Exception Condition"; "Guest Non-Register
- * State": blocking by STI and MOV SS lasts for one instruction.
+ * Pre: the current VMCS is that of what runs; length is 1 to 15. SDM "Single-Step Exception Condition";
+ * "Guest Non-Register State": blocking by STI and MOV SS lasts for one instruction.
  */
-static inline void insn_advance_inline(u32 length)
+static inline void insn_advance_inline(u64 length)
 {
-	u32 state = vmcs_read32(VMCS_GUEST_INTR_STATE);
+	u64 rip = VMCS_GUEST_RIP, next, state;
 
-	vmcs_write_nw(VMCS_GUEST_RIP, next_rip(length));
+	asm("" : "+r"(rip)); /* the number is loaded once */
+	next = vmcs_read_sure(rip) + length;
+
+	if (unlikely((u32)next < (u32)length)) {
+		next = insn_wrapped_rip(next);
+		rip = VMCS_GUEST_RIP;
+	}
+	vmcs_write_sure(rip, next);
+	state = vmcs_read_sure(VMCS_GUEST_INTR_STATE);
 	if (unlikely(state & (INTR_STATE_STI | INTR_STATE_MOV_SS)))
-		vmcs_write32(VMCS_GUEST_INTR_STATE, state & ~(INTR_STATE_STI | INTR_STATE_MOV_SS));
-	if (unlikely(vmcs_read_nw(VMCS_GUEST_RFLAGS) & RFLAGS_TF))
-		vmcs_write_nw(VMCS_GUEST_PENDING_DBG, vmcs_read_nw(VMCS_GUEST_PENDING_DBG) | BIT(14));
+		insn_end_blocking(state);
+	if (unlikely(vmcs_read_sure(VMCS_GUEST_RFLAGS) & RFLAGS_TF))
+		insn_single_step();
 }
 
 #endif

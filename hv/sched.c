@@ -77,7 +77,7 @@ struct vcpu *sched_next(struct vcpu *v)
 		if (w)
 			do {
 				if (prepare(w))
-					return w;
+					return c->running = w;
 				w = w->next_on_cpu;
 			} while (w != first);
 		idle(c);

@@ -35,14 +35,13 @@ bool vmcs_create(struct vmcs *vmcs)
 }
 
 /* SDM "Software Use of Virtual-Machine Control Structures": only VMCLEAR brings the data to memory and the
- * launch state to clear. */
+ * launch state to clear (entry.S finds out). */
 void vmcs_clear(struct vmcs *vmcs)
 {
 	struct cpu *c = this_cpu();
 
 	BUG_ON(vmcs->cpu && vmcs->cpu != c);
 	BUG_ON(!vmclear(ptr_hpa(vmcs->page)));
-	vmcs->launched = false;
 	vmcs->cpu = NULL;
 	if (c->current == vmcs)
 		c->current = NULL;
@@ -56,7 +55,6 @@ void vmcs_load(struct vmcs *vmcs)
 		return;
 	if (!vmcs->cpu) {
 		BUG_ON(!vmclear(ptr_hpa(vmcs->page)));
-		vmcs->launched = false;
 		vmcs->cpu = c;
 	}
 	BUG_ON(vmcs->cpu != c);

@@ -191,7 +191,6 @@ struct cpu;
 /* One hardware VMCS region. */
 struct vmcs {
 	void *page;
-	bool launched;   /* VMRESUME, not VMLAUNCH */
 	struct cpu *cpu; /* where it is active (not cleared), NULL: nowhere */
 };
 
@@ -234,6 +233,23 @@ static inline void vmcs_write_raw(u32 field, u64 value)
 		     :
 		     : "r"((u64)field), "r"(value)
 		     : "cc", "memory");
+}
+
+/*
+ * Without the failing path, for the hottest places: fields that every processor with VMX has, where a VMCS is
+ * current beyond doubt, such as behind an exit.
+ */
+static inline u64 vmcs_read_sure(u64 f)
+{
+	u64 value;
+
+	asm volatile("vmread %1, %0" : "=r"(value) : "r"(f) : "cc");
+	return value;
+}
+
+static inline void vmcs_write_sure(u64 f, u64 value)
+{
+	asm volatile("vmwrite %1, %0" : : "r"(f), "r"(value) : "cc");
 }
 
 #define VMCS_ACCESS(bits, w)                                                                                 \
