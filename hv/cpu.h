@@ -34,6 +34,7 @@ struct cpu {
 	u64 stack_top;        /* entry.S switches here at each exit */
 	struct vcpu *running; /* entered last, or about to be */
 	struct vcpu *loaded;  /* whose MSRs, XCR0, DRs and FPU state the CPU holds; NULL: nobody's */
+	u64 since;            /* TSC when the vCPU that runs was chosen */
 	struct vmcs *current; /* hv/vmcs: what VMPTRLD named last */
 	bool online;
 	bool idle;     /* halted in sched_idle; needs an IPI to look at its queue */

@@ -71,13 +71,17 @@ struct vcpu *sched_next(struct vcpu *v)
 	struct cpu *c = this_cpu();
 	struct vcpu *first = v ? v->next_on_cpu : c->run_queue;
 
+	if (v)
+		v->ran += rdtsc() - c->since;
 	for (;;) {
 		struct vcpu *w = first;
 
 		if (w)
 			do {
-				if (prepare(w))
+				if (prepare(w)) {
+					c->since = rdtsc();
 					return c->running = w;
+				}
 				w = w->next_on_cpu;
 			} while (w != first);
 		idle(c);

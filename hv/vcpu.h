@@ -76,6 +76,7 @@ struct vcpu {
 	struct cpu *cpu; /* pinned here */
 	struct vcpu *next_on_cpu;
 	struct guest *guest;
+	u64 ran;        /* TSC ticks it had its CPU for, up to cpu->since */
 	u32 index;      /* in guest->vcpu; also the APIC id */
 	u16 vpid;       /* of VMCS01 */
 	bool preempt;   /* shares its CPU: the preemption timer runs */

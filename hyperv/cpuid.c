@@ -4,6 +4,7 @@
 #include "hyperv/internal.h"
 
 /* Leaf 0x40000003 EAX: privileges. */
+#define ACCESS_VP_RUNTIME        BIT32(0)
 #define ACCESS_REFERENCE_COUNTER BIT32(1)
 #define ACCESS_SYNIC             BIT32(2)
 #define ACCESS_SYNTHETIC_TIMERS  BIT32(3)
@@ -59,7 +60,7 @@ struct cpuid hv_cpuid(struct vcpu *v, u32 leaf)
 	case 0x40000002:
 		return (struct cpuid){.eax = 0x3839, .ebx = 0x000a0000};
 	case 0x40000003:
-		return (struct cpuid){.eax = ACCESS_REFERENCE_COUNTER | ACCESS_SYNIC |
+		return (struct cpuid){.eax = ACCESS_VP_RUNTIME | ACCESS_REFERENCE_COUNTER | ACCESS_SYNIC |
 					     ACCESS_SYNTHETIC_TIMERS | ACCESS_INTR_CONTROL |
 					     ACCESS_HYPERCALL | ACCESS_VP_INDEX | ACCESS_RESET |
 					     ACCESS_REFERENCE_TSC | ACCESS_FREQUENCIES,

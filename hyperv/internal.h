@@ -17,6 +17,7 @@ enum hv_msr {
 	HV_MSR_HYPERCALL = 0x40000001,
 	HV_MSR_VP_INDEX = 0x40000002,
 	HV_MSR_RESET = 0x40000003,
+	HV_MSR_VP_RUNTIME = 0x40000010,
 	HV_MSR_TIME_REF_COUNT = 0x40000020,
 	HV_MSR_REFERENCE_TSC = 0x40000021,
 	HV_MSR_TSC_FREQUENCY = 0x40000022,
@@ -141,6 +142,7 @@ bool hypercall_page_write(struct vcpu *v, u32 msr, u64 value);
 
 /* time.c */
 u64 reference_time(const struct guest *g); /* 100 ns units since the guest started */
+u64 vp_runtime(const struct vcpu *v);      /* likewise, while it had its CPU; on that CPU */
 bool reference_tsc_write(struct vcpu *v, u32 msr, u64 value);
 void reference_tsc_moved(struct vcpu *v);
 

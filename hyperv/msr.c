@@ -49,6 +49,13 @@ static bool read_time(struct vcpu *v, u32 msr, u64 *value)
 	return true;
 }
 
+static bool read_runtime(struct vcpu *v, u32 msr, u64 *value)
+{
+	(void)msr;
+	*value = vp_runtime(v);
+	return true;
+}
+
 static bool read_reference_tsc(struct vcpu *v, u32 msr, u64 *value)
 {
 	(void)msr;
@@ -125,6 +132,7 @@ static const struct rule {
 	{ HV_MSR_HYPERCALL, HV_MSR_HYPERCALL, read_hypercall, hypercall_page_write },
 	{ HV_MSR_VP_INDEX, HV_MSR_VP_INDEX, read_vp_index, NULL },
 	{ HV_MSR_RESET, HV_MSR_RESET, read_zero, write_reset },
+	{ HV_MSR_VP_RUNTIME, HV_MSR_VP_RUNTIME, read_runtime, NULL },
 	{ HV_MSR_TIME_REF_COUNT, HV_MSR_TIME_REF_COUNT, read_time, NULL },
 	{ HV_MSR_REFERENCE_TSC, HV_MSR_REFERENCE_TSC, read_reference_tsc, reference_tsc_write },
 	{ HV_MSR_TSC_FREQUENCY, HV_MSR_APIC_FREQUENCY, read_frequency, NULL },

@@ -3,6 +3,7 @@
  * The partition's reference time: 100 ns units since the guest started, by MSR and by a page with which L1
  * computes it from its own TSC. TLFS "Timers", "Partition Reference Time Enlightenment".
  */
+#include "hv/cpu.h"
 #include "hyperv/internal.h"
 #include "hyperv/time.h"
 #include "mm/guest_copy.h"
@@ -24,6 +25,11 @@ static u64 scaled(u64 tsc)
 u64 reference_time(const struct guest *g)
 {
 	return scaled(rdtsc()) - scaled(g->started_tsc);
+}
+
+u64 vp_runtime(const struct vcpu *v)
+{
+	return scaled(v->ran + rdtsc() - v->cpu->since);
 }
 
 /* The formula holds while every vCPU shows the host's TSC. */

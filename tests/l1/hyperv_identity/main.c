@@ -30,6 +30,7 @@ static void leaves(void)
 static void refusals(void)
 {
 	expect_eq("write-vp-index", try_wrmsr(HV_MSR_VP_INDEX, 1), GP);
+	expect_eq("write-runtime", try_wrmsr(HV_MSR_VP_RUNTIME, 1), GP);
 	expect_eq("write-time", try_wrmsr(HV_MSR_TIME, 1), GP);
 	expect_eq("write-tsc-frequency", try_wrmsr(HV_MSR_TSC_FREQUENCY, 1), GP);
 	expect_eq("read-eoi", try_rdmsr(HV_MSR_EOI, &value), GP);

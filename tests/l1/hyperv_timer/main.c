@@ -139,6 +139,26 @@ static void messages(void)
 	wrmsr(HV_MSR_SCONTROL, 0);
 }
 
+/* Of 2 ms most are halted; of the next 2 none. */
+static void runtime(void)
+{
+	u64 began = rdmsr(HV_MSR_VP_RUNTIME), at = now(), ran, passed;
+
+	fired = 0;
+	wrmsr(HV_MSR_STIMER0_CONFIG, DIRECT | AUTO);
+	wrmsr(HV_MSR_STIMER0_COUNT, at + 2 * MS);
+	while (!fired)
+		sti_hlt_cli();
+	ran = rdmsr(HV_MSR_VP_RUNTIME) - began;
+	passed = now() - at;
+	expect_true("halted-is-not-run", ran < passed / 2);
+	began = rdmsr(HV_MSR_VP_RUNTIME);
+	for (at = now(); now() - at < 2 * MS;)
+		cpu_pause();
+	ran = rdmsr(HV_MSR_VP_RUNTIME) - began;
+	expect_near("busy-is-run", ran, 2 * MS, now() - at + MS);
+}
+
 static void refused(void)
 {
 	wrmsr(HV_MSR_STIMER0_CONFIG, ENABLE);
@@ -155,6 +175,7 @@ void test_main(void)
 		periodic();
 		synic_rules();
 		messages();
+		runtime();
 		refused();
 	}
 	report_done();
