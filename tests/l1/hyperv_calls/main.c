@@ -16,6 +16,9 @@ const char test_title[] = "hyperv: hypercalls";
 #define FLUSH_LIST_EX  0x14ull
 #define SEND_IPI_EX    0x15ull
 
+#define FLUSH_GPA      0xafull
+#define FLUSH_GPA_LIST 0xb0ull
+
 #define ALL_PROCESSORS BIT(0)
 #define ALL_SPACES     BIT(1)
 #define NON_GLOBAL     BIT(2)
@@ -67,6 +70,24 @@ static const struct bad bad[] = {
 	{ "ipi-vector-15",	  SEND_IPI, { 15, 1 }, HV_INVALID_PARAMETER },
 	{ "ipi-vector-256",	  SEND_IPI, { 256, 1 }, HV_INVALID_PARAMETER },
 	{ "ipi-vtl-1",		  SEND_IPI, { VECTOR | 1ull << 32, 1 }, HV_INVALID_PARAMETER },
+	{ "post-message",	  0x5c, { 0 }, HV_INVALID_CODE },
+	{ "get-registers",	  0x50 | HV_REPS(1), { 0 }, HV_INVALID_CODE },
+	{ "spin-wait-reps",	  SPIN_WAIT | HV_REPS(1), { 0 }, HV_INVALID_INPUT },
+	{ "start-of-simple-call", FLUSH_SPACE | HV_START(1), { 0, 3, 0 }, HV_INVALID_INPUT },
+	{ "list-unknown-flag",	  FLUSH_LIST | HV_REPS(1), { 0, BIT(63), 0, 0 }, HV_INVALID_PARAMETER },
+	{ "list-ex-no-reps",	  FLUSH_LIST_EX | HV_VARIABLE(1), { 0, 2, 0, 1, 1, 0 }, HV_INVALID_INPUT },
+	{ "list-ex-format-2",	  FLUSH_LIST_EX | HV_REPS(1), { 0, 2, 2, 0, 0, 0 }, HV_INVALID_PARAMETER },
+	{ "list-ex-non-global",	  FLUSH_LIST_EX | HV_REPS(1), { 0, 2 | NON_GLOBAL, 1, 0 }, HV_INVALID_PARAMETER },
+	{ "list-ex-banks-missing", FLUSH_LIST_EX | HV_REPS(1), { 0, 2, 0, 1, 1, 0 }, HV_INVALID_INPUT },
+	{ "set-over-page",	  FLUSH_SPACE_EX | HV_VARIABLE(509), { 0, 2, 0, 1, 1, 0 }, HV_INVALID_ALIGNMENT },
+	{ "ipi-reps",		  SEND_IPI | HV_REPS(1), { VECTOR, 1 }, HV_INVALID_INPUT },
+	{ "ipi-header",		  SEND_IPI | HV_VARIABLE(1), { VECTOR, 1 }, HV_INVALID_INPUT },
+	{ "ipi-set-vector-15",	  SEND_IPI_EX, { 15, 1, 0 }, HV_INVALID_PARAMETER },
+	{ "ipi-set-vtl-1",	  SEND_IPI_EX, { VECTOR | 1ull << 32, 1, 0 }, HV_INVALID_PARAMETER },
+	{ "ipi-set-banks-missing", SEND_IPI_EX | HV_VARIABLE(1), { VECTOR, 0, 3, 1 }, HV_INVALID_INPUT },
+	{ "gpa-reps",		  FLUSH_GPA | HV_REPS(1), { 0, 0 }, HV_INVALID_INPUT },
+	{ "gpa-list-no-reps",	  FLUSH_GPA_LIST, { 0, 0 }, HV_INVALID_INPUT },
+	{ "gpa-list-header",	  FLUSH_GPA_LIST | HV_REPS(1) | HV_VARIABLE(1), { 0, 0 }, HV_INVALID_INPUT },
 	{ "ipi-set-format-2",	  SEND_IPI_EX, { VECTOR, 2, 0 }, HV_INVALID_PARAMETER },
 	/* clang-format on */
 };
@@ -79,7 +100,11 @@ static void wrong(void)
 		set(w[0], w[1], w[2], w[3], w[4], w[5]);
 		expect_eq(bad[i].name, HV_STATUS(call(bad[i].control)), bad[i].status);
 	}
+	set(0, BIT(5), 0, 0, 0, 0);
+	expect_eq("nothing-done-of-a-bad-list", HV_REPS_DONE(call(FLUSH_LIST | HV_REPS(3) | HV_START(1))), 1);
 	set(0, 3, 0, 0, 0, 0);
+	expect_eq("rest-of-a-list", call(FLUSH_LIST | HV_REPS(3) | HV_START(2)), HV_REPS(3));
+	expect_eq("spin-wait-memory", call(SPIN_WAIT), HV_SUCCESS);
 	expect_eq("misaligned", HV_STATUS(hv_call(FLUSH_SPACE, addr_of(input) + 4, 0)), HV_INVALID_ALIGNMENT);
 	expect_eq("over-page-end", HV_STATUS(hv_call(FLUSH_SPACE, addr_of(input) + PAGE_SIZE - 16, 0)),
 		  HV_INVALID_ALIGNMENT);

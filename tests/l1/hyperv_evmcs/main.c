@@ -266,6 +266,29 @@ static void ends(void)
 	vmclear(plain);
 }
 
+/* A page given up is like any other: it becomes a plain VMCS, and an enlightened one again. */
+static void reused(void)
+{
+	struct vm_result r;
+
+	prepare(e_page, l2_calls);
+	ev_enter(e_page, false);
+	ev_off();
+	vmclear(addr_of(e_page));
+	memset(e_page, 0, PAGE_SIZE);
+	*ev_word(e_page, EV_VERSION) = (u32)rdmsr(MSR_VMX_BASIC) & 0x7fffffff;
+	l2_prepare_in(addr_of(e_page), l2_calls);
+	r = l2_launch();
+	expect_true("reused-as-plain", called(&r, FIRST));
+	r = l2_run_past(&r);
+	expect_true("reused-as-plain-resumes", called(&r, SECOND));
+	vmclear(addr_of(e_page));
+	prepare(e_page, l2_calls);
+	r = ev_enter(e_page, false);
+	expect_true("enlightened-again", called(&r, FIRST));
+	expect_eq("enlightened-again-clean", *ev_clean(e_page) & EV_CLEAN_ALL, EV_CLEAN_ALL);
+}
+
 /* Enlightened MSR bitmap: a bit set without telling may be seen late, one that was told must be seen. */
 static void msr_bitmap(void)
 {
@@ -310,12 +333,37 @@ static void not_offered(void)
 		{"no-vmfunc", VMCS_PROC2_CTL, PROC2_VMFUNC},
 		{"no-shadowing", VMCS_PROC2_CTL, PROC2_SHADOW},
 		{"no-pml", VMCS_PROC2_CTL, PROC2_PML},
+		{"no-ve", VMCS_PROC2_CTL, PROC2_VE},
+		{"no-pt-conceal", VMCS_PROC2_CTL, BIT(19)},
+		{"no-pt-guest-addresses", VMCS_PROC2_CTL, BIT(24)},
 		{"no-tsc-scaling", VMCS_PROC2_CTL, PROC2_TSC_SCALING},
+		{"no-notify", VMCS_PROC2_CTL, BIT(31)},
+		{"no-tertiary", VMCS_PROC_CTL, BIT(17)},
+		{"no-exit-pt", VMCS_EXIT_CTL, BIT(25)},
+		{"no-entry-pt", VMCS_ENTRY_CTL, BIT(18)},
 	};
+	static const struct {
+		const char *name;
+		u32 field, plain, exact;
+	} pairs[] = {
+		{"pin-msrs", VMCS_PIN_CTL, MSR_VMX_PIN, MSR_VMX_TRUE_PIN},
+		{"proc-msrs", VMCS_PROC_CTL, MSR_VMX_PROC, MSR_VMX_TRUE_PROC},
+		{"exit-msrs", VMCS_EXIT_CTL, MSR_VMX_EXIT, MSR_VMX_TRUE_EXIT},
+		{"entry-msrs", VMCS_ENTRY_CTL, MSR_VMX_ENTRY, MSR_VMX_TRUE_ENTRY},
+		{"proc2-msr", VMCS_PROC2_CTL, MSR_VMX_PROC2, MSR_VMX_PROC2},
+	};
+	u64 functions = 0;
 	struct vm_result r;
 
-	expect_eq("pin-msr", rdmsr(MSR_VMX_PIN) >> 32 & (PIN_TIMER | PIN_POSTED), 0);
-	expect_eq("exit-msr", rdmsr(MSR_VMX_EXIT) >> 32 & EXIT_SAVE_TIMER, 0);
+	for (u32 i = 0; i < ARRAY_SIZE(pairs); i++) {
+		u64 hidden = 0;
+
+		for (u32 k = 0; k < ARRAY_SIZE(cases); k++)
+			hidden |= cases[k].field == pairs[i].field ? cases[k].bits : 0;
+		expect_eq(pairs[i].name, (rdmsr(pairs[i].plain) | rdmsr(pairs[i].exact)) >> 32 & hidden, 0);
+	}
+	try_rdmsr(MSR_VMX_VMFUNC, &functions);
+	expect_eq("no-functions", functions, 0);
 	for (u32 i = 0; i < ARRAY_SIZE(cases); i++) {
 		prepare(e_page, l2_calls);
 		ev_write(e_page, cases[i].field, ev_read(e_page, cases[i].field) | cases[i].bits);
@@ -339,6 +387,7 @@ void test_main(void)
 		failed_entry();
 		vmread_vmwrite();
 		ends();
+		reused();
 		msr_bitmap();
 		not_offered();
 		ev_off();
