@@ -183,6 +183,7 @@ static void enlightened(const char *name, const u8 *handler, u32 control)
 	vmclear(l2_vmcs());
 	*ev_word(bench_evmcs, EV_CONTROL) = control;
 	row_of_l2(name, ev_enter(bench_evmcs, false));
+	vmclear((u64)bench_evmcs); /* it stays active until then, and KVM lets no VMPTRLD through meanwhile */
 }
 
 static void op_vmcall(void)
