@@ -4,6 +4,7 @@
 A client is one image on one machine; its console ends with verdict lines (guest/common.sh). Must not hold a test.
 """
 import os
+import re
 
 from conftest import console, endings
 
@@ -18,6 +19,13 @@ def run(machine, seconds):
     found = console.verdicts(machine.text)
     assert not found.faults, "\n".join(found.faults)
     return found.named()
+
+
+def hyperv_counters(machine, name):
+    """Numbers by their names from the line at a guest's end (docs/hyperv.md); empty without one."""
+    line = re.search(rf"^nidus: guest {name} hyperv: (.*)$", machine.text, re.M)
+    pairs = line.group(1).strip().split(", ") if line else []
+    return {what: int(number) for number, what in (pair.split(" ", 1) for pair in pairs)}
 
 
 def assert_exit_0(machine, name):

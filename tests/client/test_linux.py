@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's stock kernel as L1: to a shell script on 1 and 2 vCPUs, with a clean kernel log, at the bare machine's speed."""
+"""Debian's stock kernel as L1: to a shell script on 1, 2 and 4 vCPUs, plain and on Hyper-V, with a clean kernel log, at the bare machine's speed."""
 import sys
 
 import pytest
@@ -7,7 +7,7 @@ import pytest
 import bare
 import client
 
-CHECKS = {"cpus", "vmx", "clock_advances", "kernel_log"}
+CHECKS = {"cpus", "vmx", "clock_advances", "hyperv_detected", "clocksource", "kernel_log"}
 # Both sides of the comparison get the frequency told: the bare machine's CPUID claims another than its clock has.
 MEASURED = "console=ttyS0 quiet tsc_early_khz=400000"
 RATIO_MAX = 1.10
@@ -17,9 +17,9 @@ RATIO_MAX = 1.10
 def linux_iso(iso, guest, client_images):
     """linux_iso(vcpus, cmdline): Nidus with the Linux image as its guest `linux`."""
 
-    def build(vcpus=1, cmdline="console=ttyS0 quiet"):
+    def build(vcpus=1, cmdline="console=ttyS0 quiet", hyperv="off"):
         return iso([guest("linux", kernel=client_images / "vmlinuz", initrd=client_images / "linux.cpio", mem="512M",
-                          vcpus=vcpus, cmdline=f"{cmdline} expect_cpus={vcpus}")])
+                          vcpus=vcpus, hyperv=hyperv, cmdline=f"{cmdline} expect_cpus={vcpus} hyperv={hyperv}")])
 
     return build
 
@@ -30,11 +30,12 @@ def bare_iso(grub_iso, client_images):
     return grub_iso(bare.linux_commands(MEASURED), files)
 
 
-def boots(linux_iso, bochs, vcpus, seconds):
-    linux = bochs(linux_iso(vcpus), cpus=vcpus, memory=1024 * client.MIB)
+def boots(linux_iso, bochs, vcpus, seconds, hyperv="off"):
+    linux = bochs(linux_iso(vcpus, hyperv=hyperv), cpus=vcpus, memory=1024 * client.MIB)
     verdicts = client.run(linux, seconds)
     assert verdicts == dict.fromkeys(CHECKS, "PASS")
     client.assert_exit_0(linux, "linux")
+    return client.hyperv_counters(linux, "linux")
 
 
 @pytest.mark.timeout(600)
@@ -46,6 +47,19 @@ def test_one_vcpu(linux_iso, bochs):
 @pytest.mark.timeout(1500)
 def test_two_vcpus(linux_iso, bochs):
     boots(linux_iso, bochs, 2, 400)
+
+
+@pytest.mark.timeout(600)
+def test_on_hyperv(linux_iso, bochs):
+    boots(linux_iso, bochs, 1, 120, "on")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3000)
+def test_four_vcpus_on_hyperv(linux_iso, bochs):
+    """Its CPUs flush and interrupt each other by Hyper-V's calls."""
+    n = boots(linux_iso, bochs, 4, 900, "on")
+    assert n["space flushes"] + n["list flushes"] and n["ipis"]
 
 
 def ticks(machine, seconds):

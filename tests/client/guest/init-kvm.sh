@@ -1,6 +1,7 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: Apache-2.0
 # /init.sh of the KVM image: loads kvm_intel, runs two L2s in QEMU, looks at the kernel's log, powers off.
+# On the kernel command line: l2=small or l2=linux runs one of them only, hyperv=on tells what to expect.
 . /common.sh
 
 l2_cpus=$(option l2_cpus)
@@ -8,6 +9,12 @@ l2_cpus=$(option l2_cpus)
 check_modprobe() {
 	modprobe kvm_intel && [ -c /dev/kvm ] && pass modprobe_kvm_intel || fail modprobe_kvm_intel "status $?"
 	dmesg | grep -i 'kvm:' | sed 's/^/  kvm: /'
+}
+
+# The VMCS that kvm_intel says it uses is the one this machine is for.
+check_evmcs() {
+	dmesg | grep -q 'KVM: vmx: using Hyper-V Enlightened VMCS' && used=on || used=off
+	[ "$used" = "$(hyperv_expected)" ] && pass evmcs || fail evmcs "$used"
 }
 
 # run_l2 NAME WANTED_STATUS QEMU_ARGUMENT...: the L2's console goes to /tmp/NAME and, prefixed, to ours.
@@ -47,8 +54,10 @@ check_linux_l2() {
 
 check_cpus
 check_vmx
+check_hyperv
 check_modprobe
-check_small_l2
-check_linux_l2
+check_evmcs
+[ "$(option l2)" = linux ] || check_small_l2
+[ "$(option l2)" = small ] || check_linux_l2
 check_kernel_log
 finish

@@ -6,5 +6,6 @@
 check_cpus
 check_vmx
 check_clock
+check_hyperv
 check_kernel_log
 finish
