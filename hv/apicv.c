@@ -79,7 +79,7 @@ static void set_mode(struct vcpu *v, u32 mode)
 					: v->guest->eptp01);
 	vmcs_write64(VMCS_APIC_ACCESS, ptr_hpa(v->guest->apic_page).v);
 	vmcs_write64(VMCS_MSR_BITMAP, ptr_hpa(mode & SEC_X2APIC ? x2apic_bitmap : l1_msr_bitmap).v);
-	vmcs_write32(VMCS_TPR_THRESHOLD, 0);
+	vmcs_write32(VMCS_TPR_THRESHOLD, v->tpr_threshold = 0);
 }
 
 /* The EOI of a level-triggered interrupt must reach the IO-APIC. */
@@ -98,13 +98,27 @@ static void write_eoi_bitmap(struct vcpu *v)
 void apicv_sync(struct vcpu *v)
 {
 	u32 mode = wanted_mode(v);
+	u16 old, status;
 
 	if (unlikely(mode != v->apicv_mode))
 		set_mode(v, mode);
 	if (!mode)
 		return;
-	write_eoi_bitmap(v);
-	vmcs_write16(VMCS_GUEST_INTR_STATUS, vlapic_status(v));
+	if (vlapic_levels_moved(v))
+		write_eoi_bitmap(v);
+	old = vmcs_read16(VMCS_GUEST_INTR_STATUS);
+	status = vlapic_status(v, old);
+	if (status != old)
+		vmcs_write16(VMCS_GUEST_INTR_STATUS, status);
+}
+
+/* SDM "Evaluation of Pending Virtual Interrupts"; PPR is the higher class of TPR and SVI. */
+bool apicv_pending(const struct vcpu *v)
+{
+	u16 status = vmcs_read16(VMCS_GUEST_INTR_STATUS);
+	u8 request = (u8)status >> 4;
+
+	return request > status >> 12 && request > vlapic_tpr(v) >> 4;
 }
 
 /* SDM table "Exit Qualification for APIC-Access VM Exits": the offset in bits 11:0. An access while an event

@@ -17,6 +17,8 @@ bool apicv_map_page(struct guest *g);
 /* Into VMCS01 what the model holds: mode, level-triggered vectors, RVI and SVI. Pre: VMCS01 current,
  * v->apicv. */
 void apicv_sync(struct vcpu *v);
+/* Whether the processor would deliver an interrupt, were IF set. Pre: VMCS01 current, v->apicv_mode. */
+bool apicv_pending(const struct vcpu *v);
 
 exit_fn exit_apic_access, exit_apic_write, exit_virtualized_eoi;
 

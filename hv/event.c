@@ -220,41 +220,69 @@ static bool try_nmi(struct vcpu *v)
 static void sync_apicv(struct vcpu *v)
 {
 	apicv_sync(v);
-	if (v->state == VCPU_HALT && vmcs_read_nw(VMCS_GUEST_RFLAGS) & RFLAGS_IF && vlapic_pending(v) >= 0)
+	if (v->state == VCPU_HALT && v->apicv_mode && vmcs_read_nw(VMCS_GUEST_RFLAGS) & RFLAGS_IF &&
+	    apicv_pending(v))
 		wake(v);
 }
 
-/* An interrupt that must be injected: with APICv only the PIC's. */
-static bool to_inject(struct vcpu *v)
+static bool extint_pending(struct vcpu *v)
 {
-	if (!v->apicv_mode)
-		return vcpu_intr_pending(v);
-	return vlapic_accepts_extint(v) && machine_pic_pending(v->guest->machine);
+	return unlikely(machine_pic_pending(v->guest->machine)) && vlapic_accepts_extint(v);
 }
 
+/* The APIC's vector that must be injected, or -1: with APICv the processor delivers it. */
+static int vector_to_inject(struct vcpu *v)
+{
+	return v->apicv_mode ? -1 : vlapic_pending(v);
+}
+
+static bool takes_interrupt(void)
+{
+	return vmcs_read_sure(VMCS_GUEST_RFLAGS) & RFLAGS_IF &&
+	       !(vmcs_read_sure(VMCS_GUEST_INTR_STATE) & BLOCKED_STI_SS);
+}
+
+/* One interrupt, if there is one. With the APIC's in service nothing more of it follows before an EOI or a
+ * new request; the PIC may have more at once. */
 static void try_intr(struct vcpu *v, bool slot_taken)
 {
-	if (!to_inject(v)) {
+	int vec = vector_to_inject(v);
+	bool extint = extint_pending(v);
+
+	if (likely(vec < 0 && !extint)) {
 		set_intr_window(v, false);
 		return;
 	}
-	if (slot_taken || !(vmcs_read_nw(VMCS_GUEST_RFLAGS) & RFLAGS_IF) ||
-	    vmcs_read32(VMCS_GUEST_INTR_STATE) & BLOCKED_STI_SS) {
+	if (slot_taken || !takes_interrupt()) {
 		set_intr_window(v, true);
 		return;
 	}
-	event_write(&(struct event){.info = INTR_VALID | INTR_TYPE_EXT << 8 | vcpu_intr_ack(v)});
+	if (unlikely(extint))
+		vec = machine_pic_ack(v->guest->machine);
+	else
+		vlapic_ack(v, (u8)vec);
+	vmcs_write_sure(VMCS_ENTRY_INTR_INFO, INTR_VALID | INTR_TYPE_EXT << 8 | (u8)vec);
 	wake(v);
-	set_intr_window(v, to_inject(v));
+	set_intr_window(v, extint && (vector_to_inject(v) >= 0 || extint_pending(v)));
 }
 
 /* SDM "TPR Threshold": an exit when the guest lowers TPR so far that the request held back may be delivered.
  */
 static void set_tpr_threshold(struct vcpu *v)
 {
-	int vec = vlapic_blocked(v);
+	u8 threshold = vlapic_threshold(v);
 
-	vmcs_write32(VMCS_TPR_THRESHOLD, vec < 0 ? 0 : MIN((u32)vec >> 4, (u32)vlapic_tpr(v) >> 4));
+	if (unlikely(threshold != v->tpr_threshold))
+		vmcs_write32(VMCS_TPR_THRESHOLD, v->tpr_threshold = threshold);
+}
+
+static void take_interrupts(struct vcpu *v, bool slot_taken)
+{
+	if (v->apicv)
+		sync_apicv(v);
+	try_intr(v, slot_taken);
+	if (!v->apicv_mode)
+		set_tpr_threshold(v);
 }
 
 /* SDM "Handling Multiple NMIs": besides the one in service one more is kept. */
@@ -265,7 +293,8 @@ static void take_nmis(struct vcpu *v)
 	v->nmi_waiting = (u8)MIN(n, 2u);
 }
 
-enum exit_action gate_l1(struct vcpu *v)
+/* All requests. */
+static __attribute__((noinline, cold)) enum exit_action gate_fully(struct vcpu *v)
 {
 	u32 p;
 	bool slot_taken = false;
@@ -298,12 +327,17 @@ enum exit_action gate_l1(struct vcpu *v)
 		else
 			slot_taken = try_nmi(v);
 	}
-	if (p & (PEND_INTR | PEND_TPR | PEND_INJECT | PEND_NMI)) {
-		if (v->apicv)
-			sync_apicv(v);
-		try_intr(v, slot_taken);
-		if (!v->apicv_mode)
-			set_tpr_threshold(v);
-	}
+	if (p & (PEND_INTR | PEND_TPR | PEND_INJECT | PEND_NMI))
+		take_interrupts(v, slot_taken);
+	return v->state == VCPU_RUN ? RESUME : RESCHEDULE;
+}
+
+/* Mostly there is nothing but an interrupt, or one that may be. */
+enum exit_action gate_l1(struct vcpu *v)
+{
+	if (unlikely(v->pending != PEND_INTR || v->nmi_waiting || v->state == VCPU_WAIT_SIPI))
+		return gate_fully(v);
+	__atomic_fetch_and(&v->pending, ~(u32)PEND_INTR, __ATOMIC_SEQ_CST);
+	take_interrupts(v, false);
 	return v->state == VCPU_RUN ? RESUME : RESCHEDULE;
 }

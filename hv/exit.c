@@ -85,25 +85,16 @@ static __attribute__((noinline)) struct vcpu *pass_gate(struct vcpu *v, enum exi
 	return unlikely(a == RESCHEDULE) ? sched_next(v) : v;
 }
 
-/* What runs here, fetched anew: kept over a call it would cost four instructions, not one. */
-static inline struct vcpu *running(void)
-{
-	struct vcpu *v;
-
-	asm volatile("mov %%gs:%c1, %0" : "=r"(v) : "i"(offsetof(struct cpu, running)));
-	return v;
-}
-
 struct vcpu *vcpu_exit(struct vcpu *v)
 {
 	enum exit_action a = v->level->exit(v, (u32)vmcs_read_sure(VMCS_EXIT_REASON));
 
 	if (likely(a == RESUME_NEXT)) {
 		insn_advance_inline(vmcs_read_sure(VMCS_EXIT_INSN_LEN));
-		v = running();
+		v = cpu_running();
 		return likely(!v->pending) ? v : pass_gate(v, RESUME);
 	}
-	v = running();
+	v = cpu_running();
 	return likely(a == RESUME && !v->pending) ? v : pass_gate(v, a);
 }
 
@@ -115,7 +106,7 @@ struct vcpu *vcpu_exit(struct vcpu *v)
 struct vcpu *vcpu_entry_failed(void);
 struct vcpu *vcpu_entry_failed(void)
 {
-	struct vcpu *v = running();
+	struct vcpu *v = cpu_running();
 	u32 error = vmcs_read32(VMCS_INSN_ERROR);
 
 	if (v->vmcs == &v->vmcs01)

@@ -70,9 +70,9 @@ enum exit_action exit_exception(struct vcpu *v)
 	}
 }
 
+/* The gate closes the window. */
 enum exit_action exit_intr_window(struct vcpu *v)
 {
-	event_window(PROC_INTR_WINDOW, v->intr_window = false);
 	__atomic_fetch_or(&v->pending, PEND_INTR, __ATOMIC_RELAXED);
 	return RESUME;
 }

@@ -4,6 +4,7 @@
  * not exist (#GP). The MSR bitmap that lets a few through to hardware comes from the same table, so that both
  * cannot disagree.
  */
+#include "hv/cpu.h"
 #include "hv/cpuid.h"
 #include "hv/exit.h"
 #include "hv/lib.h"
@@ -13,11 +14,9 @@
 u8 l1_msr_bitmap[4096] __attribute__((aligned(4096)));
 u8 l1_io_bitmap[8192] __attribute__((aligned(4096)));
 
-#define MTRR_VAR_COUNT 8u
-
 struct msr_rule {
 	u32 first, last;
-	bool (*read)(struct vcpu *v, u32 msr, u64 *value); /* NULL: #GP */
+	bool (*read)(struct vcpu *v, u32 msr, u64 *value); /* false: #GP */
 	bool (*write)(struct vcpu *v, u32 msr, u64 value);
 	u8 pass; /* accesses that need no exit */
 };
@@ -179,82 +178,7 @@ static bool write_xss(struct vcpu *v, u32 msr, u64 value)
 	return value == 0 && cpuid_offers(0xd, 0, 0);
 }
 
-/* --- memory types: kept for the guest to read back; its RAM is WB in EPT whatever they say, its PAT combines
- * with that --- */
-
-static bool type_valid(u8 t)
-{
-	return t <= 1 || (t >= 4 && t <= 6);
-}
-
-static bool types_valid(u64 value)
-{
-	for (unsigned i = 0; i < 8; i++)
-		if (!type_valid((u8)(value >> (8 * i))))
-			return false;
-	return true;
-}
-
-static bool read_mtrrcap(struct vcpu *v, u32 msr, u64 *value)
-{
-	(void)v, (void)msr;
-	*value = MTRR_VAR_COUNT | BIT(8) | BIT(10); /* fixed ranges, WC */
-	return true;
-}
-
-static bool read_mtrr_var(struct vcpu *v, u32 msr, u64 *value)
-{
-	*value = v->mtrr_var[msr - MSR_MTRR_PHYSBASE0];
-	return true;
-}
-
-static bool write_mtrr_var(struct vcpu *v, u32 msr, u64 value)
-{
-	u64 width = MASK(vcpu_cpuid(v, 0x80000008, 0).eax & 0xff);
-	bool mask = msr & 1;
-
-	if (value & ~width || (mask ? value & 0x7ff : value & 0xf00 || !type_valid((u8)value)))
-		return false;
-	v->mtrr_var[msr - MSR_MTRR_PHYSBASE0] = value;
-	return true;
-}
-
-static unsigned fixed_index(u32 msr)
-{
-	return msr == MSR_MTRR_FIX64K ? 0
-	       : msr < MSR_MTRR_FIX4K ? 1 + msr - MSR_MTRR_FIX16K
-				      : 3 + msr - MSR_MTRR_FIX4K;
-}
-
-static bool read_mtrr_fixed(struct vcpu *v, u32 msr, u64 *value)
-{
-	*value = v->mtrr_fixed[fixed_index(msr)];
-	return true;
-}
-
-static bool write_mtrr_fixed(struct vcpu *v, u32 msr, u64 value)
-{
-	if (!types_valid(value))
-		return false;
-	v->mtrr_fixed[fixed_index(msr)] = value;
-	return true;
-}
-
-static bool read_mtrr_def(struct vcpu *v, u32 msr, u64 *value)
-{
-	(void)msr;
-	*value = v->mtrr_def;
-	return true;
-}
-
-static bool write_mtrr_def(struct vcpu *v, u32 msr, u64 value)
-{
-	(void)msr;
-	if (value & ~0xcffull || !type_valid((u8)value))
-		return false;
-	v->mtrr_def = value;
-	return true;
-}
+/* --- page attributes --- */
 
 static bool read_pat(struct vcpu *v, u32 msr, u64 *value)
 {
@@ -269,7 +193,7 @@ static bool write_pat(struct vcpu *v, u32 msr, u64 value)
 	for (unsigned i = 0; i < 8; i++) {
 		u8 t = (u8)(value >> (8 * i));
 
-		if (t != 7 && !type_valid(t))
+		if (t != 7 && !mtrr_type_valid(t))
 			return false;
 	}
 	vmcs_write64(VMCS_GUEST_PAT, value);
@@ -359,32 +283,55 @@ static bool write_base(struct vcpu *v, u32 msr, u64 value)
 	return true;
 }
 
+static bool read_personality(struct vcpu *v, u32 msr, u64 *value)
+{
+	return v->guest->personality && v->guest->personality->msr_read(v, msr, value);
+}
+
+static bool write_personality(struct vcpu *v, u32 msr, u64 value)
+{
+	return v->guest->personality && v->guest->personality->msr_write(v, msr, value);
+}
+
+static bool no_read(struct vcpu *v, u32 msr, u64 *value)
+{
+	(void)v, (void)msr, (void)value;
+	return false;
+}
+
+static bool no_write(struct vcpu *v, u32 msr, u64 value)
+{
+	(void)v, (void)msr, (void)value;
+	return false;
+}
+
 static const struct msr_rule msr_table[] = {
 	/* clang-format off */
+	{ 1, 0, read_personality, write_personality, 0 },	/* whatever no other row names */
 	{ MSR_TSC, MSR_TSC, read_tsc, write_tsc, PASS_READ },
-	{ 0x17, 0x17, read_zero, NULL, 0 },			/* IA32_PLATFORM_ID */
+	{ 0x17, 0x17, read_zero, no_write, 0 },			/* IA32_PLATFORM_ID */
 	{ MSR_APIC_BASE, MSR_APIC_BASE, vlapic_msr_read, vlapic_msr_write, 0 },
 	{ MSR_FEATURE_CONTROL, MSR_FEATURE_CONTROL, read_feature_control, write_feature_control, 0 },
 	{ MSR_TSC_ADJUST, MSR_TSC_ADJUST, read_tsc_adjust, write_tsc_adjust, 0 },
-	{ MSR_UCODE_WRITE, MSR_UCODE_WRITE, NULL, write_nothing, 0 },
+	{ MSR_UCODE_WRITE, MSR_UCODE_WRITE, no_read, write_nothing, 0 },
 	{ MSR_UCODE_REV, MSR_UCODE_REV, read_ucode, write_nothing, 0 },
-	{ MSR_PLATFORM_INFO, MSR_PLATFORM_INFO, read_zero, NULL, 0 }, /* no CPUID faulting, no ratios */
-	{ MSR_MTRRCAP, MSR_MTRRCAP, read_mtrrcap, NULL, 0 },
-	{ MSR_MISC_FEATURES, MSR_MISC_FEATURES, NULL, NULL, 0 },
+	{ MSR_PLATFORM_INFO, MSR_PLATFORM_INFO, read_zero, no_write, 0 }, /* no CPUID faulting, no ratios */
+	{ MSR_MTRRCAP, MSR_MTRRCAP, mtrr_read_cap, no_write, 0 },
+	{ MSR_MISC_FEATURES, MSR_MISC_FEATURES, no_read, no_write, 0 },
 	{ MSR_SYSENTER_CS, MSR_SYSENTER_EIP, read_sysenter, write_sysenter, PASS_BOTH },
-	{ MSR_MCG_CAP, MSR_MCG_CAP, read_zero, NULL, 0 },	/* machine-check architecture with no banks */
+	{ MSR_MCG_CAP, MSR_MCG_CAP, read_zero, no_write, 0 },	/* machine-check architecture with no banks */
 	{ MSR_MCG_STATUS, MSR_MCG_STATUS, read_zero, write_nothing, 0 },
 	{ MSR_MISC_ENABLE, MSR_MISC_ENABLE, read_misc_enable, write_misc_enable, 0 },
 	{ MSR_DEBUGCTL, MSR_DEBUGCTL, read_debugctl, write_debugctl, PASS_READ },
-	{ MSR_MTRR_PHYSBASE0, MSR_MTRR_PHYSBASE0 + 2 * MTRR_VAR_COUNT - 1, read_mtrr_var, write_mtrr_var, 0 },
-	{ MSR_MTRR_FIX64K, MSR_MTRR_FIX64K, read_mtrr_fixed, write_mtrr_fixed, 0 },
-	{ MSR_MTRR_FIX16K, MSR_MTRR_FIX16K + 1, read_mtrr_fixed, write_mtrr_fixed, 0 },
-	{ MSR_MTRR_FIX4K, MSR_MTRR_FIX4K + 7, read_mtrr_fixed, write_mtrr_fixed, 0 },
+	{ MSR_MTRR_PHYSBASE0, MSR_MTRR_PHYSBASE0 + 2 * MTRR_VAR_COUNT - 1, mtrr_read_var, mtrr_write_var, 0 },
+	{ MSR_MTRR_FIX64K, MSR_MTRR_FIX64K, mtrr_read_fixed, mtrr_write_fixed, 0 },
+	{ MSR_MTRR_FIX16K, MSR_MTRR_FIX16K + 1, mtrr_read_fixed, mtrr_write_fixed, 0 },
+	{ MSR_MTRR_FIX4K, MSR_MTRR_FIX4K + 7, mtrr_read_fixed, mtrr_write_fixed, 0 },
 	{ MSR_PAT, MSR_PAT, read_pat, write_pat, PASS_BOTH },
-	{ MSR_MTRR_DEF_TYPE, MSR_MTRR_DEF_TYPE, read_mtrr_def, write_mtrr_def, 0 },
-	{ MSR_VMX_BASIC, MSR_VMX_VMFUNC, read_vmx, NULL, 0 },
+	{ MSR_MTRR_DEF_TYPE, MSR_MTRR_DEF_TYPE, mtrr_read_def, mtrr_write_def, 0 },
+	{ MSR_VMX_BASIC, MSR_VMX_VMFUNC, read_vmx, no_write, 0 },
 	{ MSR_TSC_DEADLINE, MSR_TSC_DEADLINE, vlapic_msr_read, vlapic_msr_write, 0 },
-	{ MSR_X2APIC_BASE, MSR_X2APIC_BASE + 0xff, vlapic_msr_read, vlapic_msr_write, 0 },
+	{ MSR_X2APIC_BASE, MSR_X2APIC_BASE + 0xff, vlapic_msr_read, vlapic_x2apic_write, 0 },
 	{ MSR_XSS, MSR_XSS, read_zero, write_xss, 0 },
 	{ MSR_EFER, MSR_EFER, read_efer, write_efer, PASS_READ },
 	{ MSR_STAR, MSR_FMASK, read_cpu, write_cpu, PASS_BOTH },
@@ -396,7 +343,7 @@ static const struct msr_rule msr_table[] = {
 
 _Static_assert(ARRAY_SIZE(msr_table) < 255, "an index fits a byte");
 
-/* Row + 1 by number for the two ranges that matter; 0: not in the table. The others are searched. */
+/* Row by number for the two ranges that matter. The others are searched. */
 #define INDEX_LOW  0xb00u
 #define INDEX_HIGH 0x200u
 #define HIGH_FIRST 0xc0000000u
@@ -407,49 +354,58 @@ static void index_init(void)
 	for (size_t i = 0; i < ARRAY_SIZE(msr_table); i++)
 		for (u32 m = msr_table[i].first; m <= msr_table[i].last; m++) {
 			if (m < INDEX_LOW)
-				index_low[m] = (u8)(i + 1);
-			else if (m >= HIGH_FIRST && m - HIGH_FIRST < INDEX_HIGH)
-				index_high[m - HIGH_FIRST] = (u8)(i + 1);
+				index_low[m] = (u8)i;
+			else if (m - HIGH_FIRST < INDEX_HIGH)
+				index_high[m - HIGH_FIRST] = (u8)i;
 		}
 }
 
-static const struct msr_rule *search(u32 msr)
+static __attribute__((noinline, cold)) const struct msr_rule *search(u32 msr)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(msr_table); i++)
+	for (size_t i = 1; i < ARRAY_SIZE(msr_table); i++)
 		if (msr >= msr_table[i].first && msr <= msr_table[i].last)
 			return &msr_table[i];
-	return NULL;
+	return &msr_table[0];
 }
 
 static inline const struct msr_rule *find(u32 msr)
 {
-	u32 row;
-
 	if (likely(msr < INDEX_LOW))
-		row = index_low[msr];
-	else if (msr - HIGH_FIRST < INDEX_HIGH)
-		row = index_high[msr - HIGH_FIRST];
-	else
-		return search(msr);
-	return row ? &msr_table[row - 1] : NULL;
+		return &msr_table[index_low[msr]];
+	if (msr - HIGH_FIRST < INDEX_HIGH)
+		return &msr_table[index_high[msr - HIGH_FIRST]];
+	return search(msr);
 }
 
 bool msr_read(struct vcpu *v, u32 msr, u64 *value)
 {
-	const struct msr_rule *r = find(msr);
-
-	if (unlikely(!r))
-		return v->guest->personality && v->guest->personality->msr_read(v, msr, value);
-	return r->read && r->read(v, msr, value);
+	return find(msr)->read(v, msr, value);
 }
 
 bool msr_write(struct vcpu *v, u32 msr, u64 value)
 {
-	const struct msr_rule *r = find(msr);
+	return find(msr)->write(v, msr, value);
+}
 
-	if (unlikely(!r))
-		return v->guest->personality && v->guest->personality->msr_write(v, msr, value);
-	return r->write && r->write(v, msr, value);
+/* --- exits: only ECX selects; results are zero-extended --- */
+
+enum exit_action exit_rdmsr(struct vcpu *v)
+{
+	u64 value;
+
+	if (unlikely(!msr_read(v, (u32)v->regs[RCX], &value)))
+		return fault_gp(cpu_running());
+	v = cpu_running();
+	v->regs[RAX] = (u32)value;
+	v->regs[RDX] = value >> 32;
+	return RESUME_NEXT;
+}
+
+enum exit_action exit_wrmsr(struct vcpu *v)
+{
+	if (unlikely(!msr_write(v, (u32)v->regs[RCX], v->regs[RDX] << 32 | (u32)v->regs[RAX])))
+		return fault_gp(cpu_running());
+	return RESUME_NEXT;
 }
 
 /* SDM "MSR-Bitmap Address": 1 KiB each for reads low, reads high, writes low, writes high. */

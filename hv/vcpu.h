@@ -98,6 +98,7 @@ struct vcpu {
 	u64 mtrr_def, mtrr_fixed[11], mtrr_var[16];
 	u32 sipi_vector;
 	bool intr_window, nmi_window; /* window exiting is on in VMCS01 */
+	u8 tpr_threshold;             /* in VMCS01 */
 	u8 nmi_waiting;               /* an NMI is held back by blocking */
 	u32 nmis_sent;                /* atomic; since the gate looked last */
 	bool init_waiting;            /* INIT is held back by VMX root operation */

@@ -91,7 +91,7 @@ void vmcs_write_host_state(struct vcpu *v)
 	vmcs_write_nw(VMCS_HOST_RIP, (u64)(uintptr_t)vmx_exit);
 }
 
-static void write_controls(const struct vcpu *v)
+static void write_controls(struct vcpu *v)
 {
 	const struct l0_controls *l0 = &l0_controls;
 
@@ -108,7 +108,7 @@ static void write_controls(const struct vcpu *v)
 	vmcs_write32(VMCS_EXIT_MSR_LOAD_COUNT, 0);
 	vmcs_write32(VMCS_ENTRY_MSR_LOAD_COUNT, 0);
 	vmcs_write32(VMCS_ENTRY_INTR_INFO, 0);
-	vmcs_write32(VMCS_TPR_THRESHOLD, 0);
+	vmcs_write32(VMCS_TPR_THRESHOLD, v->tpr_threshold = 0);
 	if (v->apicv) {
 		vmcs_write16(VMCS_GUEST_INTR_STATUS, 0);
 		for (unsigned i = 0; i < 4; i++)

@@ -74,8 +74,12 @@ enum apic_mode { MODE_FIXED, MODE_LOWEST, MODE_SMI, MODE_NMI = 4, MODE_INIT, MOD
 struct vlapic {
 	u8 *page; /* register values stand where the SDM's page has them */
 	struct vcpu *vcpu;
-	u8 irr_words;    /* atomic; bit n: IRR word n may hold a request */
+	/* Atomic; bit n: IRR word n may hold a request. While the processor serves the APIC: one that it was
+	 * not told of. */
+	u8 irr_words;
 	u8 isr_words;    /* own CPU only */
+	bool stale;      /* own CPU only: the processor's RVI and SVI are not those of the page */
+	bool tmr_moved;  /* atomic: TMR changed since hv/apicv looked */
 	u32 esr_pending; /* atomic; errors since the last write of ESR */
 	/* The timer: a count that reaches zero at `expire` (host TSC), or a deadline (guest TSC). Own CPU
 	 * only. */

@@ -57,6 +57,8 @@ void vlapic_mmio_write(struct vcpu *v, u32 offset, u32 value);
 /* MSRs 0x800-0x8ff in x2APIC mode, IA32_APIC_BASE, IA32_TSC_DEADLINE. False: #GP(0). */
 bool vlapic_msr_read(struct vcpu *v, u32 msr, u64 *value);
 bool vlapic_msr_write(struct vcpu *v, u32 msr, u64 value);
+/* The same for 0x800-0x8ff alone, with a short way for EOI and SELF IPI. */
+bool vlapic_x2apic_write(struct vcpu *v, u32 msr, u64 value);
 u64 vlapic_base(const struct vcpu *v); /* IA32_APIC_BASE */
 /* L1's TSC moved (v->tsc_offset changed): the TSC deadline is elsewhere now. Own CPU. */
 void vlapic_tsc_changed(struct vcpu *v);
@@ -68,12 +70,14 @@ void vlapic_eoi(struct vcpu *v);
 int vlapic_pending(struct vcpu *v);
 /* IRR -> ISR for that vector. */
 void vlapic_ack(struct vcpu *v, u8 vector);
-/* Highest request although TPR/PPR holds it back, for the TPR threshold; -1: none. */
-int vlapic_blocked(struct vcpu *v);
+/* The TPR threshold: the class of the highest request that TPR holds back, 0: none. */
+u8 vlapic_threshold(struct vcpu *v);
 /* ExtINT reaches this vCPU (LAPIC off, or LINT0 unmasked in ExtINT mode). */
 bool vlapic_accepts_extint(const struct vcpu *v);
-/* For hv/apicv: guest interrupt status (SVI << 8 | RVI), and 64 of the vectors that are level-triggered. */
-u16 vlapic_status(struct vcpu *v);
+/* For hv/apicv: guest interrupt status (SVI << 8 | RVI) with what was requested since `old`; whether the set
+ * of level-triggered vectors changed since the last call; 64 of them. Own CPU. */
+u16 vlapic_status(struct vcpu *v, u16 old);
+bool vlapic_levels_moved(struct vcpu *v);
 u64 vlapic_level_vectors(struct vcpu *v, unsigned i);
 /* The register page, as VM entries use it for the TPR shadow. */
 void *vlapic_page(struct vcpu *v);

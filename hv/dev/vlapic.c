@@ -61,6 +61,7 @@ void vlapic_reset(struct vcpu *v, bool init)
 		v->apic_base = L1_LAPIC | APIC_BASE_ENABLE | (v->index == 0 ? APIC_BASE_BSP : 0);
 	memset(l->page, 0, PAGE_SIZE);
 	l->irr_words = l->isr_words = 0;
+	l->stale = l->tmr_moved = true;
 	l->esr_pending = 0;
 	apic_put(l, APIC_VERSION, APIC_VERSION_VALUE);
 	apic_put(l, APIC_DFR, DFR_FLAT);
@@ -117,12 +118,32 @@ static int highest_request(const struct vlapic *l)
 	return highest(l, APIC_IRR, irr_words(l));
 }
 
-u16 vlapic_status(struct vcpu *v)
+/* What the page holds, whatever the processor was told before. */
+static u16 whole_status(struct vlapic *l)
 {
-	int request = highest_request(v->lapic), served = highest(v->lapic, APIC_ISR, ALL_WORDS);
+	int request = highest_request(l), served = highest(l, APIC_ISR, ALL_WORDS);
 
-	vlapic_ppr(v->lapic);
+	l->stale = false;
+	vlapic_ppr(l);
 	return (u16)((served < 0 ? 0 : served) << 8 | (request < 0 ? 0 : request));
+}
+
+/* RVI is the highest request but for those that came since: the processor keeps it so when it delivers one.
+ */
+u16 vlapic_status(struct vcpu *v, u16 old)
+{
+	struct vlapic *l = v->lapic;
+	int request = highest(l, APIC_IRR, __atomic_exchange_n(&l->irr_words, 0, __ATOMIC_SEQ_CST));
+
+	if (unlikely(l->stale))
+		return whole_status(l);
+	return request > (u8)old ? (u16)((old & 0xff00) | request) : old;
+}
+
+bool vlapic_levels_moved(struct vcpu *v)
+{
+	return unlikely(v->lapic->tmr_moved) &&
+	       __atomic_exchange_n(&v->lapic->tmr_moved, false, __ATOMIC_SEQ_CST);
 }
 
 u64 vlapic_level_vectors(struct vcpu *v, unsigned i)
@@ -158,14 +179,16 @@ int vlapic_pending(struct vcpu *v)
 	return request >= 0 && CLASS(request) > CLASS(vlapic_ppr(v->lapic)) ? request : -1;
 }
 
-int vlapic_blocked(struct vcpu *v)
+/* A request of a higher class than TPR's is held back by what is in service, if at all. */
+u8 vlapic_threshold(struct vcpu *v)
 {
+	u8 tpr = vlapic_tpr(v) >> 4;
 	int request;
 
-	if (likely(!irr_words(v->lapic)))
-		return -1;
+	if (likely(!tpr))
+		return 0;
 	request = highest_request(v->lapic);
-	return request >= 0 && CLASS(request) <= CLASS(vlapic_ppr(v->lapic)) ? request : -1;
+	return request >= 0 && request >> 4 <= tpr ? (u8)(request >> 4) : 0;
 }
 
 /*
@@ -185,6 +208,7 @@ void vlapic_ack(struct vcpu *v, u8 vector)
 	}
 	*apic_reg(l, APIC_ISR + word * 0x10) |= bit;
 	l->isr_words |= (u8)BIT32(word);
+	l->stale = true;
 }
 
 /* Something that was held back may come through now. */
@@ -214,9 +238,25 @@ void vlapic_eoi(struct vcpu *v)
 	*isr &= ~bit;
 	if (!*isr)
 		l->isr_words &= (u8)~BIT32(word);
+	l->stale = true;
 	look_again(v, PEND_INTR);
 	if (unlikely(apic_get(l, APIC_TMR + word * 0x10) & bit))
 		machine_eoi(v->guest->machine, (u8)vector);
+}
+
+bool vlapic_x2apic_write(struct vcpu *v, u32 msr, u64 value)
+{
+	bool x2apic = v->apic_base & APIC_BASE_X2APIC;
+
+	if (likely(x2apic && msr == MSR_X2APIC_BASE + (APIC_EOI >> 4) && !value)) {
+		vlapic_eoi(v);
+		return true;
+	}
+	if (likely(x2apic && msr == MSR_X2APIC_BASE + (APIC_SELF_IPI >> 4) && value <= 0xff)) {
+		vlapic_accept(v->lapic, (u8)value, false);
+		return true;
+	}
+	return vlapic_msr_write(v, msr, value);
 }
 
 void vlapic_accept(struct vlapic *l, u8 vector, bool level)
@@ -228,10 +268,13 @@ void vlapic_accept(struct vlapic *l, u8 vector, bool level)
 		vlapic_error(l, ESR_RECEIVE_VECTOR);
 		return;
 	}
-	if (level)
-		__atomic_or_fetch(tmr, bit, __ATOMIC_SEQ_CST);
-	else if (__atomic_load_n(tmr, __ATOMIC_RELAXED) & bit)
-		__atomic_and_fetch(tmr, ~bit, __ATOMIC_SEQ_CST);
+	if (unlikely(level != !!(__atomic_load_n(tmr, __ATOMIC_RELAXED) & bit))) {
+		if (level)
+			__atomic_or_fetch(tmr, bit, __ATOMIC_SEQ_CST);
+		else
+			__atomic_and_fetch(tmr, ~bit, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&l->tmr_moved, true, __ATOMIC_SEQ_CST);
+	}
 	__atomic_or_fetch(apic_reg(l, APIC_IRR + word * 0x10), bit, __ATOMIC_SEQ_CST);
 	__atomic_or_fetch(&l->irr_words, (u8)BIT32(word), __ATOMIC_SEQ_CST);
 	vcpu_request(l->vcpu, PEND_INTR);

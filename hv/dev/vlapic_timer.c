@@ -175,10 +175,11 @@ void vlapic_timer_set_deadline(struct vlapic *l, u64 value)
 
 void vlapic_tsc_changed(struct vcpu *v)
 {
-	u64 now = machine_clock();
+	u64 now;
 
-	if (!v->lapic->deadline)
+	if (likely(!v->lapic->deadline))
 		return;
+	now = machine_clock();
 	catch_up(v->lapic, now);
 	arm(v->lapic, now);
 }

@@ -79,7 +79,7 @@ static void test_priority(void **state)
 	vlapic_ack(v, 0x92);
 	assert_int_equal(get(0, APIC_PPR), 0x90);
 	assert_int_equal(vlapic_pending(v), -1);
-	assert_int_equal(vlapic_blocked(v), 0x91);
+	assert_int_equal(vlapic_threshold(v), 0); /* it is not TPR that holds 0x91 back */
 	send(0, false, MODE_FIXED, 0xa0);
 	assert_int_equal(vlapic_pending(v), 0xa0);
 	vlapic_ack(v, 0xa0);
@@ -98,7 +98,51 @@ static void test_priority(void **state)
 	set(0, APIC_EOI, 0); /* nothing in service: no effect */
 	assert_int_equal(get(0, APIC_ISR + 0x10), 0);
 	assert_int_equal(vlapic_pending(v), -1);
-	assert_int_equal(vlapic_blocked(v), -1);
+	assert_int_equal(vlapic_threshold(v), 0);
+}
+
+/* What the processor is told while it serves the APIC: new requests raise RVI, what software changed is taken
+ * from the page. */
+static void test_status(void **state)
+{
+	struct vcpu *v = &vcpus[0];
+
+	(void)state;
+	v->apicv = true;
+	send(0, false, MODE_FIXED, 0x35);
+	assert_int_equal(vlapic_status(v, 0), 0x35); /* after the reset: all of the page */
+	assert_int_equal(vlapic_status(v, 0x35), 0x35);
+	send(0, false, MODE_FIXED, 0x31);
+	assert_int_equal(vlapic_status(v, 0x9135), 0x9135); /* lower, and SVI is the processor's */
+	send(0, false, MODE_FIXED, 0xa2);
+	assert_int_equal(vlapic_status(v, 0x9135), 0x91a2);
+	vlapic_ack(v, 0xa2);
+	assert_int_equal(vlapic_status(v, 0x91a2), 0xa235);
+	vlapic_eoi(v);
+	assert_int_equal(vlapic_status(v, 0xa235), 0x35);
+	take_pending(0);
+	v->apicv = false;
+}
+
+/* Only a vector that turns level-triggered, or edge-triggered again, concerns the EOI-exit bitmap. */
+static void test_levels_moved(void **state)
+{
+	struct vcpu *v = &vcpus[0];
+	struct apic_message msg = {.dest = 0, .vector = 0x51, .level = true};
+
+	(void)state;
+	assert_true(vlapic_levels_moved(v)); /* the reset */
+	send(0, false, MODE_FIXED, 0x51);
+	assert_false(vlapic_levels_moved(v));
+	apic_deliver(&guest, &msg);
+	assert_true(vlapic_levels_moved(v));
+	assert_int_equal(vlapic_level_vectors(v, 1), BIT(0x51 - 64));
+	apic_deliver(&guest, &msg);
+	assert_false(vlapic_levels_moved(v));
+	send(0, false, MODE_FIXED, 0x51);
+	assert_true(vlapic_levels_moved(v));
+	assert_int_equal(vlapic_level_vectors(v, 1), 0);
+	take_pending(0);
 }
 
 /* TPR holds back its own class; PPR shows the greater of TPR and the class in service. */
@@ -110,7 +154,10 @@ static void test_tpr(void **state)
 	send(0, false, MODE_FIXED, 0x47);
 	vlapic_set_tpr(v, 0x40);
 	assert_int_equal(vlapic_pending(v), -1);
-	assert_int_equal(vlapic_blocked(v), 0x47);
+	assert_int_equal(vlapic_threshold(v), 4);
+	vlapic_set_tpr(v, 0x60);
+	assert_int_equal(vlapic_threshold(v), 4);
+	vlapic_set_tpr(v, 0x40);
 	take_pending(0);
 	set(0, APIC_TPR, 0x3f);
 	assert_true(take_pending(0) & PEND_INTR);
@@ -422,11 +469,23 @@ static void test_init(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST_FOUR(test_power_on),         TEST_FOUR(test_priority),   TEST_FOUR(test_tpr),
-		TEST_FOUR(test_software_disable), TEST_FOUR(test_errors),     TEST_FOUR(test_write_masks),
-		TEST_FOUR(test_destinations),     TEST_FOUR(test_icr),        TEST_FOUR(test_lowest_priority),
-		TEST_FOUR(test_base_transitions), TEST_FOUR(test_off),        TEST_FOUR(test_x2apic_range),
-		TEST_FOUR(test_x2apic_writes),    TEST_FOUR(test_x2apic_ipi), TEST_FOUR(test_init),
+		TEST_FOUR(test_power_on),
+		TEST_FOUR(test_priority),
+		TEST_FOUR(test_tpr),
+		TEST_FOUR(test_software_disable),
+		TEST_FOUR(test_errors),
+		TEST_FOUR(test_write_masks),
+		TEST_FOUR(test_destinations),
+		TEST_FOUR(test_icr),
+		TEST_FOUR(test_lowest_priority),
+		TEST_FOUR(test_base_transitions),
+		TEST_FOUR(test_off),
+		TEST_FOUR(test_x2apic_range),
+		TEST_FOUR(test_x2apic_writes),
+		TEST_FOUR(test_x2apic_ipi),
+		TEST_FOUR(test_init),
+		TEST_FOUR(test_status),
+		TEST_FOUR(test_levels_moved),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
