@@ -132,7 +132,7 @@ enum exit_action exit_apic_access(struct vcpu *v)
 		guest_end(v->guest, "killed: event delivery through the APIC page");
 		return RESUME;
 	}
-	return mmio_emulate(v, GPA(L1_LAPIC | (qual & 0xfff)));
+	return mmio_emulate_l1(v, GPA(L1_LAPIC | (qual & 0xfff)));
 }
 
 /* Trap-like: the value is in the page, RIP behind the instruction. */

@@ -23,6 +23,8 @@ exit_fn exit_hlt, exit_xsetbv, exit_vmcall, exit_ud, exit_gp, exit_skip, exit_ta
 /* hv/exit_mem.c: carry out the instruction at RIP, which accesses L1's device at `gpa`. `fetch` gets its
  * bytes and `read`/`write` its memory for the level that runs. */
 enum exit_action mmio_emulate(struct vcpu *v, gpa_t gpa);
+/* The same where it is L1 that runs. */
+enum exit_action mmio_emulate_l1(struct vcpu *v, gpa_t gpa);
 /* struct level's translate for L1. */
 bool translate_l1(struct vcpu *v, u64 linear, unsigned access, gpa_t *out);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Port accesses of L1, string forms included. */
+#include "hv/cpu.h"
 #include "hv/exit.h"
 #include "mm/guest_copy.h"
 
@@ -11,30 +12,36 @@
 struct io_qual {
 	u16 port;
 	u8 size;
-	bool in, string, rep;
+	bool in, rep;
 };
+
+#define QUAL_IN     BIT(3)
+#define QUAL_STRING BIT(4)
 
 static struct io_qual io_qual_decode(u64 q)
 {
-	return (struct io_qual){.port = (u16)(q >> 16),
-				.size = (u8)((q & 7) + 1),
-				.in = q >> 3 & 1,
-				.string = q >> 4 & 1,
-				.rep = q >> 5 & 1};
+	return (struct io_qual){
+		.port = (u16)(q >> 16), .size = (u8)((q & 7) + 1), .in = q & QUAL_IN, .rep = q >> 5 & 1};
 }
 
-static enum exit_action port_access(struct vcpu *v, const struct io_qual *q)
+static enum exit_action port_access(struct vcpu *v, u64 qual)
 {
-	u64 mask = MASK(8u * q->size);
+	unsigned size = (unsigned)(qual & 7) + 1;
+	u32 value;
 
-	if (!q->in) {
-		machine_out(v, q->port, q->size, (u32)(v->regs[RAX] & mask));
-	} else {
-		u64 value = machine_in(v, q->port, q->size) & mask;
-
-		/* A 32-bit result clears the upper half, the smaller ones keep the rest. */
-		v->regs[RAX] = q->size == 4 ? value : (v->regs[RAX] & ~mask) | value;
+	if (!(qual & QUAL_IN)) {
+		machine_out(v, (u16)(qual >> 16), size, (u32)v->regs[RAX]);
+		return RESUME_NEXT;
 	}
+	value = machine_in(v, (u16)(qual >> 16), size);
+	v = cpu_running();
+	/* A 32-bit result clears the upper half, the smaller ones keep the rest. */
+	if (size == 1)
+		*(u8 *)&v->regs[RAX] = (u8)value;
+	else if (size == 2)
+		*(u16 *)&v->regs[RAX] = (u16)value;
+	else
+		v->regs[RAX] = value;
 	return RESUME_NEXT;
 }
 
@@ -101,7 +108,11 @@ static enum exit_action string_access(struct vcpu *v, const struct io_qual *q)
 
 enum exit_action exit_io(struct vcpu *v)
 {
-	struct io_qual q = io_qual_decode(vmcs_read_nw(VMCS_EXIT_QUAL));
+	u64 qual = vmcs_read_sure(VMCS_EXIT_QUAL);
+	struct io_qual q;
 
-	return q.string ? string_access(v, &q) : port_access(v, &q);
+	if (likely(!(qual & QUAL_STRING)))
+		return port_access(v, qual);
+	q = io_qual_decode(qual);
+	return string_access(v, &q);
 }

@@ -6,6 +6,9 @@
  */
 #include "hv/exit.h"
 #include "hv/insn_emul.h"
+#include "hv/insn_len.h"
+#include "hv/insn_memo.h"
+#include "hv/lib.h"
 #include "mm/guest_copy.h"
 
 /* SDM "Exit Qualification for EPT Violations". */
@@ -72,10 +75,24 @@ static bool linear_access(struct vcpu *v, u64 linear, unsigned n, enum insn_acce
 	return true;
 }
 
+/*
+ * One instruction being carried out. The processor has translated the address it stopped at, by what its TLB
+ * says: that access needs no walk, and goes to no RAM.
+ */
+struct mmio {
+	struct vcpu *v;
+	bool l1;       /* it is L1's: hv/insn_memo may be used */
+	bool bits64;   /* 64-bit mode */
+	bool writable; /* `linear` may be written */
+	u64 linear;    /* what `gpa` was reached by; NOWHERE: not known */
+	gpa_t gpa;
+};
+#define NOWHERE (~0ull)
+
 /* SDM "Segmentation in 64-bit mode": only FS and GS have a base there; else addresses wrap at 4 GiB. */
-static u64 linear_address(enum insn_seg seg, u64 offset)
+static u64 linear_address(const struct mmio *x, enum insn_seg seg, u64 offset)
 {
-	if (vcpu_64bit())
+	if (likely(x->bits64))
 		return seg >= SEG_FS ? offset + vcpu_seg_base(seg) : offset;
 	return (u32)(offset + vcpu_seg_base(seg));
 }
@@ -83,33 +100,41 @@ static u64 linear_address(enum insn_seg seg, u64 offset)
 static bool env_access(void *ctx, enum insn_seg seg, u64 offset, unsigned size, enum insn_access a,
 		       u64 *value)
 {
+	const struct mmio *x = ctx;
+	u64 linear = linear_address(x, seg, offset);
 	u8 bytes[8];
 
-	for (unsigned i = 0; i < 8; i++)
-		bytes[i] = (u8)(*value >> (8 * i));
-	if (!linear_access(ctx, linear_address(seg, offset), size, a, bytes))
-		return false;
-	if (a == INSN_WRITE)
+	if (likely(linear == x->linear && (a == INSN_READ || x->writable) &&
+		   (linear & ~PAGE_MASK) + size <= PAGE_SIZE)) {
+		if (a == INSN_WRITE)
+			machine_mmio_write(x->v, x->gpa, size, *value);
+		else
+			*value = machine_mmio_read(x->v, x->gpa, size);
 		return true;
-	*value = 0;
-	for (unsigned i = 0; i < size; i++)
-		*value |= (u64)bytes[i] << (8 * i);
+	}
+	memcpy(bytes, value, sizeof(bytes));
+	if (!linear_access(x->v, linear, size, a, bytes))
+		return false;
+	if (a != INSN_WRITE) {
+		*value = 0;
+		memcpy(value, bytes, size);
+	}
 	return true;
 }
 
 static u64 env_reg(void *ctx, unsigned reg)
 {
-	return vcpu_reg(ctx, reg);
+	return vcpu_reg(((struct mmio *)ctx)->v, reg);
 }
 
 static void env_set_reg(void *ctx, unsigned reg, u64 value)
 {
-	vcpu_set_reg(ctx, reg, value);
+	vcpu_set_reg(((struct mmio *)ctx)->v, reg, value);
 }
 
-static unsigned code_bits(void)
+static unsigned code_bits(const struct mmio *x)
 {
-	if (vcpu_64bit())
+	if (x->bits64)
 		return 64;
 	return vmcs_read32(VMCS_GUEST_CS_AR) & BIT32(14) ? 32 : 16;
 }
@@ -121,26 +146,25 @@ static bool fetch(struct vcpu *v, u64 linear, unsigned n, u8 *bytes)
 	if (!v->level->translate(v, linear, ACCESS_FETCH, &gpa))
 		return false;
 	if (!guest_read(&v->guest->mem, gpa, bytes, n))
-		for (unsigned i = 0; i < n; i++)
-			bytes[i] = 0xff;
+		memset(bytes, 0xff, n);
 	return true;
 }
 
 /* The second page is read only when the instruction reaches into it: it need not be there. */
-static bool decode(struct vcpu *v, u64 rip, struct insn *i, enum insn_result *result)
+static bool decode(const struct mmio *x, u64 rip, struct insn *i, u8 bytes[INSN_MEMO_BYTES],
+		   enum insn_result *result)
 {
-	u64 linear = linear_address(SEG_CS, rip);
-	unsigned first = (unsigned)MIN((u64)INSN_LENGTH_MAX, PAGE_SIZE - (linear & ~PAGE_MASK));
-	u8 bytes[INSN_LENGTH_MAX];
+	u64 linear = linear_address(x, SEG_CS, rip);
+	unsigned first = (unsigned)MIN((u64)INSN_MEMO_BYTES, PAGE_SIZE - (linear & ~PAGE_MASK));
 
-	if (!fetch(v, linear, first, bytes))
+	if (!fetch(x->v, linear, first, bytes))
 		return false;
-	*result = insn_decode(bytes, first, code_bits(), i);
-	if (*result != INSN_SHORT || first == INSN_LENGTH_MAX)
+	*result = insn_decode(bytes, first, code_bits(x), i);
+	if (*result != INSN_SHORT || first >= INSN_LENGTH_MAX)
 		return true;
-	if (!fetch(v, linear + first, INSN_LENGTH_MAX - first, bytes + first))
+	if (!fetch(x->v, linear + first, INSN_LENGTH_MAX - first, bytes + first))
 		return false;
-	*result = insn_decode(bytes, INSN_LENGTH_MAX, code_bits(), i);
+	*result = insn_decode(bytes, INSN_LENGTH_MAX, code_bits(x), i);
 	return true;
 }
 
@@ -154,31 +178,68 @@ static enum exit_action not_decoded(struct vcpu *v, gpa_t gpa, enum insn_result 
 	return RESUME;
 }
 
-enum exit_action mmio_emulate(struct vcpu *v, gpa_t gpa)
+static void carry_out(struct mmio *x, const struct insn *i, u64 rip)
 {
-	struct insn_env env = {.ctx = v,
+	u64 flags = vmcs_read_nw(VMCS_GUEST_RFLAGS);
+	struct insn_env env = {.ctx = x,
 			       .reg = env_reg,
 			       .set_reg = env_set_reg,
 			       .access = env_access,
-			       .rip = vmcs_read_nw(VMCS_GUEST_RIP),
-			       .rflags = vmcs_read_nw(VMCS_GUEST_RFLAGS)};
-	u64 flags = env.rflags;
-	enum insn_result result;
-	enum emul_result done;
-	struct insn i;
+			       .rip = rip,
+			       .rflags = flags};
+	enum emul_result done = insn_emulate(i, &env);
 
-	if (!decode(v, env.rip, &i, &result))
-		return RESUME;
-	if (result != INSN_OK)
-		return not_decoded(v, gpa, result);
-	done = insn_emulate(&i, &env);
 	if (done == EMUL_FAULT)
-		return RESUME;
+		return;
 	if (env.rflags != flags)
 		vmcs_write_nw(VMCS_GUEST_RFLAGS, env.rflags);
 	if (done == EMUL_DONE)
-		insn_advance_by(v, i.length);
+		insn_advance_by(x->v, i->length);
+}
+
+static __attribute__((noinline)) enum exit_action decode_and_carry_out(struct mmio *x,
+								       const struct insn_key *k)
+{
+	struct insn_memo *memo = x->l1 ? insn_memo_begin(x->v->memos, k, &x->v->guest->mem) : NULL;
+	u8 bytes[INSN_MEMO_BYTES];
+	enum insn_result result;
+	struct insn i;
+
+	if (!decode(x, k->rip, &i, bytes, &result))
+		return RESUME;
+	if (result != INSN_OK)
+		return not_decoded(x->v, x->gpa, result);
+	if (memo)
+		insn_memo_end(memo, k, bytes, &i);
+	carry_out(x, &i, k->rip);
 	return RESUME;
+}
+
+static enum exit_action emulate(struct mmio *x)
+{
+	u64 cs = vmcs_read_sure(VMCS_GUEST_CS_AR);
+	struct insn_key k = {.rip = vmcs_read_sure(VMCS_GUEST_RIP),
+			     .cr3 = vmcs_read_sure(VMCS_GUEST_CR3),
+			     .cr4 = vmcs_read_sure(VMCS_GUEST_CR4),
+			     .efer = vmcs_read_sure(VMCS_GUEST_EFER),
+			     .rights = vmcs_read_sure(VMCS_GUEST_SS_AR) << 32 | cs};
+	const struct insn *i = x->l1 ? insn_memo_find(x->v->memos, &k) : NULL;
+
+	x->bits64 = k.efer & EFER_LMA && cs & BIT32(13);
+	if (unlikely(!i))
+		return decode_and_carry_out(x, &k);
+	carry_out(x, i, k.rip);
+	return RESUME;
+}
+
+enum exit_action mmio_emulate(struct vcpu *v, gpa_t gpa)
+{
+	return emulate(&(struct mmio){.v = v, .gpa = gpa, .linear = NOWHERE});
+}
+
+enum exit_action mmio_emulate_l1(struct vcpu *v, gpa_t gpa)
+{
+	return emulate(&(struct mmio){.v = v, .gpa = gpa, .linear = NOWHERE, .l1 = true});
 }
 
 /* A page-table walk that leads out of RAM reads all ones: present, with reserved bits set. */
@@ -212,7 +273,12 @@ enum exit_action exit_ept_violation(struct vcpu *v)
 	}
 	if (qual & QUAL_FETCH)
 		return fault_ud(v); /* code read as all ones */
-	return mmio_emulate(v, gpa);
+	return emulate(
+		&(struct mmio){.v = v,
+			       .l1 = true,
+			       .writable = qual & QUAL_WRITE,
+			       .linear = qual & QUAL_LINEAR ? vmcs_read_sure(VMCS_GUEST_LINEAR) : NOWHERE,
+			       .gpa = gpa});
 }
 
 /* EPT01 is L0's own work. */

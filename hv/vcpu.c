@@ -5,6 +5,7 @@
 #include "hv/cpu.h"
 #include "hv/cpuid.h"
 #include "hv/exit.h"
+#include "hv/insn_memo.h"
 #include "hv/lib.h"
 #include "hv/personality.h"
 #include "hv/tlb.h"
@@ -15,6 +16,7 @@
 #define VCPU_ORDER 1
 
 _Static_assert(sizeof(struct vcpu) <= PAGE_SIZE << VCPU_ORDER, "struct vcpu fits its pages");
+_Static_assert(INSN_MEMOS * sizeof(struct insn_memo) <= PAGE_SIZE, "memos fit their page");
 _Static_assert(offsetof(struct vcpu, regs) == 0, "entry.S stores the registers at the start");
 
 const struct level level_l1 = {
@@ -33,8 +35,9 @@ struct vcpu *vcpu_create(struct guest *g, u32 index, struct cpu *cpu)
 	v->vmcs = &v->vmcs01;
 	v->vpid = vpid_alloc();
 	v->fpu = fpu_alloc();
+	v->memos = page_alloc();
 	v->lapic = vlapic_create(v);
-	if (!v->vpid || !v->fpu || !v->lapic || !vmcs_create(&v->vmcs01) ||
+	if (!v->vpid || !v->fpu || !v->memos || !v->lapic || !vmcs_create(&v->vmcs01) ||
 	    (g->desc.vmx && !nested_create(v)) || (g->personality && !g->personality->create(v))) {
 		vcpu_destroy(v);
 		return NULL;
@@ -54,6 +57,8 @@ void vcpu_destroy(struct vcpu *v)
 		vlapic_destroy(v->lapic);
 	if (v->vmcs01.page)
 		page_free(v->vmcs01.page);
+	if (v->memos)
+		page_free(v->memos);
 	fpu_free(v->fpu);
 	vpid_free(v->vpid);
 	pfree(ptr_hpa(v), VCPU_ORDER);
@@ -152,6 +157,7 @@ void vcpu_reset(struct vcpu *v, bool init)
 	memset(v->dr, 0, sizeof(v->dr));
 	v->dr6 = 0xffff0ff0;
 	v->inject.info = 0;
+	memset(v->memos, 0, INSN_MEMOS * sizeof(v->memos[0]));
 	v->intr_window = v->nmi_window = v->init_waiting = false;
 	v->nmi_waiting = 0;
 	v->nmis_sent = 0;

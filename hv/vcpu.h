@@ -14,6 +14,7 @@
 #include "hv/x86.h"
 
 struct cpu;
+struct insn_memo;
 struct nested;
 struct vcpu;
 
@@ -107,6 +108,8 @@ struct vcpu {
 	u64 cr2, dr[4], dr6;
 	u64 star, lstar, cstar, fmask, kernel_gs;
 	void *fpu; /* XSAVE area */
+
+	struct insn_memo *memos; /* of L1's accesses to devices */
 
 	/* Counters, for the end-of-guest line and debugging. */
 	u64 exits[EXIT_REASONS];

@@ -26,6 +26,26 @@ enum walk_result paging_walk(const struct walk_source *s, const struct paging *p
 /* The same for 4-level paging in L1's memory when nothing is unusual. False: unknown, ask paging_walk. */
 bool guest_walk_fast(const struct l1mem *m, const struct paging *p, u64 linear, enum access a, gpa_t *out);
 
+/* The entries of 4-level paging on the way to an address, and where they stand (L0's view of L1's memory,
+ * which never moves); short ways repeat the last. */
+struct walk_trail {
+	const u64 *slot[4];
+	u64 entry[4];
+};
+
+/* Follow `linear` without a look at permissions. False: not present, or tables outside of low RAM. */
+bool walk_trail_record(const struct l1mem *m, u64 cr3, u64 linear, struct walk_trail *t, gpa_t *out);
+
+/* Not 0: some entry changed. Pre: inside guest_access_begin and guest_access_end. */
+static inline u64 walk_trail_differs(const struct walk_trail *t)
+{
+	u64 differs = 0;
+
+	for (unsigned i = 0; i < 4; i++)
+		differs |= __atomic_load_n(t->slot[i], __ATOMIC_RELAXED) ^ t->entry[i];
+	return differs;
+}
+
 /* A linear address as wide as the mode makes it. */
 static inline u64 paging_linear(const struct paging *p, u64 linear)
 {

@@ -208,6 +208,7 @@ struct vrtc {
 	u8 century;    /* frozen too */
 	s64 epoch;     /* guest's seconds since 1970 at `start` */
 	u64 start;     /* host TSC */
+	u64 shown;     /* up to this host TSC `frozen` reads as the time does; 0: not known */
 	u64 seen;      /* 32768 Hz ticks since `start` that the flags know of */
 	struct timer timer;
 };
@@ -323,7 +324,7 @@ void ports_out(struct machine *m, u16 port, unsigned size, u32 value);
 /* All bits of an access of `size` bytes. */
 static inline u32 port_ones(unsigned size)
 {
-	return size >= 4 ? ~0u : BIT32(8 * size) - 1;
+	return ~0u >> (32 - 8 * size);
 }
 
 struct machine {

@@ -63,22 +63,34 @@ u32 machine_in(struct vcpu *v, u16 port, unsigned size)
 	return value;
 }
 
-void machine_out(struct vcpu *v, u16 port, unsigned size, u32 value)
+/* What a write asked for, once the lock is free. */
+static __attribute__((noinline, cold)) void act_on_outcome(struct machine *m)
 {
-	struct machine *m = v->guest->machine;
 	enum outcome outcome;
 	u32 code;
 
 	spin_lock(&m->lock);
-	ports_out(m, port, size, value);
 	outcome = m->outcome;
 	code = m->exit_code;
 	m->outcome = OUTCOME_NONE;
 	spin_unlock(&m->lock);
 	if (outcome == OUTCOME_EXIT)
-		guest_exit(v->guest, code);
+		guest_end(m->guest, "exit %u", code);
 	else if (outcome == OUTCOME_RESET)
-		guest_reset(v->guest);
+		guest_reset(m->guest);
+}
+
+void machine_out(struct vcpu *v, u16 port, unsigned size, u32 value)
+{
+	struct machine *m = v->guest->machine;
+	enum outcome outcome;
+
+	spin_lock(&m->lock);
+	ports_out(m, port, size, value);
+	outcome = m->outcome;
+	spin_unlock(&m->lock);
+	if (unlikely(outcome != OUTCOME_NONE))
+		act_on_outcome(m);
 }
 
 static bool in_lapic_page(const struct vcpu *v, u64 gpa)

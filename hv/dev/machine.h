@@ -21,7 +21,8 @@ void machine_reset(struct machine *m);
 bool machine_write_tables(struct guest *g);
 
 /* Port access of any vCPU; size 1, 2, 4. Unknown ports read all ones and swallow writes. The lock is taken
- * inside. */
+ * inside. Of a value written only the low
+ * `size` bytes count. */
 u32 machine_in(struct vcpu *v, u16 port, unsigned size);
 void machine_out(struct vcpu *v, u16 port, unsigned size, u32 value);
 /* MMIO access at an address that is no RAM; size 1, 2, 4, 8. Absent addresses read all ones and swallow

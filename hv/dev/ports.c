@@ -86,26 +86,34 @@ static const struct port_range *byte_range(u32 port)
 	return &ranges[port < ARRAY_SIZE(device_at) ? device_at[port] : 0];
 }
 
-u32 ports_in(struct machine *m, u16 port, unsigned size)
+static __attribute__((noinline)) u32 split_in(struct machine *m, u16 port, unsigned size)
 {
-	const struct port_range *r = &ranges[device_at[port]];
 	u32 value = 0;
 
-	if (size <= r->width)
-		return r->in(m, port, size) & port_ones(size);
 	for (unsigned i = 0; i < size; i++)
 		value |= (byte_range(port + i)->in(m, (u16)(port + i), 1) & 0xff) << 8 * i;
 	return value;
+}
+
+u32 ports_in(struct machine *m, u16 port, unsigned size)
+{
+	const struct port_range *r = &ranges[device_at[port]];
+
+	return likely(size <= r->width) ? r->in(m, port, size) & port_ones(size) : split_in(m, port, size);
+}
+
+static __attribute__((noinline)) void split_out(struct machine *m, u16 port, unsigned size, u32 value)
+{
+	for (unsigned i = 0; i < size; i++)
+		byte_range(port + i)->out(m, (u16)(port + i), 1, value >> 8 * i & 0xff);
 }
 
 void ports_out(struct machine *m, u16 port, unsigned size, u32 value)
 {
 	const struct port_range *r = &ranges[device_at[port]];
 
-	if (size <= r->width) {
+	if (likely(size <= r->width))
 		r->out(m, port, size, value & port_ones(size));
-		return;
-	}
-	for (unsigned i = 0; i < size; i++)
-		byte_range(port + i)->out(m, (u16)(port + i), 1, value >> 8 * i & 0xff);
+	else
+		split_out(m, port, size, value);
 }

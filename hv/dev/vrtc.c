@@ -263,32 +263,48 @@ void vrtc_reset(struct machine *m)
 	r->ram[REG_C] = 0;
 	r->ram[REG_D] = D_VALID;
 	r->ram[CMOS_SHUTDOWN] = 0;
+	r->shown = 0;
 	put_sizes(r, m->guest);
 	r->seen = ticks(m);
 	machine_irq(m, RTC_IRQ, false);
 }
 
+#define TIME_REGISTERS                                                                                       \
+	(BIT32(SECOND) | BIT32(MINUTE) | BIT32(HOUR) | BIT32(WEEKDAY) | BIT32(DAY) | BIT32(MONTH) |          \
+	 BIT32(YEAR))
+
 static bool is_time(unsigned reg)
 {
-	return reg == SECOND || reg == MINUTE || reg == HOUR || (reg >= WEEKDAY && reg <= YEAR) ||
-	       reg == CMOS_CENTURY;
+	return (reg <= YEAR && TIME_REGISTERS >> reg & 1) || reg == CMOS_CENTURY;
+}
+
+/* The time registers, unless they hold this second's values already. */
+static void refresh(struct vrtc *r)
+{
+	u64 now = machine_clock(), second;
+
+	if (likely(now < r->shown))
+		return;
+	second = (now - r->start) / tsc_hz;
+	show_time(r, r->epoch + (s64)second);
+	r->shown = r->start + (second + 1) * tsc_hz;
 }
 
 static u32 read_register(struct machine *m, unsigned reg)
 {
 	struct vrtc *r = &m->rtc;
-	u64 now = ticks(m);
 	u8 value;
 
 	if (is_time(reg) && !frozen(r))
-		show_time(r, r->epoch + (s64)(now / RTC_HZ));
+		refresh(r);
 	switch (reg) {
 	case SECOND ... YEAR:
 		return r->frozen[reg];
 	case CMOS_CENTURY:
 		return r->century;
 	case REG_A:
-		return r->ram[REG_A] | (!frozen(r) && now % RTC_HZ >= RTC_HZ - UPDATE_TICKS ? A_UPDATING : 0);
+		return r->ram[REG_A] |
+		       (!frozen(r) && ticks(m) % RTC_HZ >= RTC_HZ - UPDATE_TICKS ? A_UPDATING : 0);
 	case REG_C:
 		catch_up(m);
 		value = r->ram[REG_C];
@@ -340,6 +356,7 @@ static void write_register(struct machine *m, unsigned reg, u8 value)
 {
 	struct vrtc *r = &m->rtc;
 
+	r->shown = 0;
 	if (is_time(reg)) {
 		write_time(m, reg, value);
 		return;
