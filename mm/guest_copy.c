@@ -27,7 +27,7 @@ static bool all_ram(const struct l1mem *m, gpa_t gpa, size_t n)
 }
 
 /* One load or store where the size allows it, so that a guest's aligned value is never seen torn. */
-static void copy_bytes(void *dst, const void *src, size_t n)
+static inline void copy_bytes(void *dst, const void *src, size_t n)
 {
 	switch (n) {
 	case 1:
@@ -47,21 +47,21 @@ static void copy_bytes(void *dst, const void *src, size_t n)
 	}
 }
 
-static void copy_in(void *buf, hpa_t hpa, size_t n)
+static inline void copy_in(void *buf, hpa_t hpa, size_t n)
 {
 	guest_access_begin();
 	copy_bytes(buf, hpa_ptr(hpa), n);
 	guest_access_end();
 }
 
-static void copy_out(hpa_t hpa, const void *buf, size_t n)
+static inline void copy_out(hpa_t hpa, const void *buf, size_t n)
 {
 	guest_access_begin();
 	copy_bytes(hpa_ptr(hpa), buf, n);
 	guest_access_end();
 }
 
-bool guest_read(const struct l1mem *m, gpa_t gpa, void *buf, size_t n)
+static __attribute__((noinline)) bool guest_read_pieces(const struct l1mem *m, gpa_t gpa, void *buf, size_t n)
 {
 	char *to = buf;
 	hpa_t hpa;
@@ -85,7 +85,18 @@ bool guest_read(const struct l1mem *m, gpa_t gpa, void *buf, size_t n)
 	return true;
 }
 
-bool guest_write(const struct l1mem *m, gpa_t gpa, const void *buf, size_t n)
+bool guest_read(const struct l1mem *m, gpa_t gpa, void *buf, size_t n)
+{
+	hpa_t hpa;
+
+	if (unlikely(!l1mem_plain(m, gpa, n, &hpa)))
+		return guest_read_pieces(m, gpa, buf, n);
+	copy_in(buf, hpa, n);
+	return true;
+}
+
+static __attribute__((noinline)) bool guest_write_pieces(const struct l1mem *m, gpa_t gpa, const void *buf,
+							 size_t n)
 {
 	const char *from = buf;
 	hpa_t hpa;
@@ -106,6 +117,16 @@ bool guest_write(const struct l1mem *m, gpa_t gpa, const void *buf, size_t n)
 		}
 	}
 	copy_out(hpa, from, n);
+	return true;
+}
+
+bool guest_write(const struct l1mem *m, gpa_t gpa, const void *buf, size_t n)
+{
+	hpa_t hpa;
+
+	if (unlikely(!l1mem_plain(m, gpa, n, &hpa)))
+		return guest_write_pieces(m, gpa, buf, n);
+	copy_out(hpa, buf, n);
 	return true;
 }
 
@@ -135,7 +156,7 @@ bool guest_read64(const struct l1mem *m, gpa_t gpa, u64 *out)
 {
 	hpa_t hpa;
 
-	if ((gpa.v & 7) || !l1mem_translate(m, gpa, &hpa, NULL))
+	if ((gpa.v & 7) || (!l1mem_plain(m, gpa, sizeof(*out), &hpa) && !l1mem_translate(m, gpa, &hpa, NULL)))
 		return false;
 	guest_access_begin();
 	*out = __atomic_load_n((const u64 *)hpa_ptr(hpa), __ATOMIC_ACQUIRE);

@@ -11,10 +11,6 @@
 #define CHUNK_ORDER_MIN 9 /* 2 MiB */
 #define CHUNK_SIZE_MIN  (PAGE_SIZE << CHUNK_ORDER_MIN)
 
-/* Where a PC has its video memory: no RAM, whatever size the guest has. */
-#define HOLE_START 0xa0000ull
-#define HOLE_END   0xc0000ull
-
 static unsigned size_order(u64 size)
 {
 	return (unsigned)__builtin_ctzll(size) - PAGE_SHIFT;
@@ -123,9 +119,9 @@ bool l1mem_translate(const struct l1mem *m, gpa_t gpa, hpa_t *hpa, u64 *run)
 	const struct l1mem_chunk *c = find_chunk(m, gpa.v);
 	u64 end;
 
-	if (!c || (gpa.v >= HOLE_START && gpa.v < HOLE_END))
+	if (!c || (gpa.v >= L1MEM_HOLE_START && gpa.v < L1MEM_HOLE_END))
 		return false;
-	end = gpa.v < HOLE_START ? HOLE_START : c->gpa + c->size;
+	end = gpa.v < L1MEM_HOLE_START ? L1MEM_HOLE_START : c->gpa + c->size;
 	*hpa = HPA(c->hpa + (gpa.v - c->gpa));
 	if (run)
 		*run = end - gpa.v;
@@ -144,8 +140,8 @@ static bool map_part(struct ept *ept01, const struct l1mem_chunk *c, u64 start, 
 bool l1mem_map(const struct l1mem *m, struct ept *ept01)
 {
 	for (unsigned i = 0; i < m->count; i++)
-		if (!map_part(ept01, &m->chunk[i], 0, HOLE_START) ||
-		    !map_part(ept01, &m->chunk[i], HOLE_END, ~0ull))
+		if (!map_part(ept01, &m->chunk[i], 0, L1MEM_HOLE_START) ||
+		    !map_part(ept01, &m->chunk[i], L1MEM_HOLE_END, ~0ull))
 			return false;
 	return true;
 }
@@ -154,7 +150,7 @@ void l1mem_memmap(const struct l1mem *m, struct memmap *out)
 {
 	out->count = 0;
 	memmap_add(out, 0, L1_EBDA, MEM_RAM);
-	memmap_add(out, L1_EBDA, HOLE_START, MEM_RESERVED);
+	memmap_add(out, L1_EBDA, L1MEM_HOLE_START, MEM_RESERVED);
 	memmap_add(out, L1_ACPI_BASE, MIB, MEM_RESERVED);
 	memmap_add(out, MIB, m->low, MEM_RAM);
 	memmap_add(out, L1_IOAPIC, L1MEM_HIGH, MEM_RESERVED);

@@ -14,6 +14,10 @@
 #define L1MEM_LOW_MAX    (3 * GIB) /* RAM below 4 GiB ends here at most */
 #define L1MEM_HIGH       (4 * GIB)
 
+/* Where a PC has its video memory: no RAM, whatever size the guest has. */
+#define L1MEM_HOLE_START 0xa0000ull
+#define L1MEM_HOLE_END   0xc0000ull
+
 struct l1mem_chunk {
 	u64 gpa, hpa, size; /* 2 MiB multiples */
 };
@@ -32,6 +36,15 @@ bool l1mem_create(struct l1mem *m, u64 bytes, u16 id);
 void l1mem_destroy(struct l1mem *m);
 /* *hpa and how many bytes from there on are contiguous (*run may be NULL). False: not RAM of this guest. */
 bool l1mem_translate(const struct l1mem *m, gpa_t gpa, hpa_t *hpa, u64 *run);
+/* The same for what is nearly always asked: inside the first chunk, above the video hole. False: ask
+ * l1mem_translate. */
+static inline bool l1mem_plain(const struct l1mem *m, gpa_t gpa, size_t n, hpa_t *hpa)
+{
+	u64 end = m->chunk[0].size;
+
+	*hpa = HPA(m->chunk[0].hpa + gpa.v);
+	return likely(gpa.v < end && n <= end - gpa.v && gpa.v >= L1MEM_HOLE_END);
+}
 /* EPT01: RAM as RWX WB in the largest pages (not [0xA0000, 0xC0000)); device pages stay absent. */
 bool l1mem_map(const struct l1mem *m, struct ept *ept01);
 /* The map an L1 is shown (e820 order): low RAM with its holes, ACPI tables, ROM area, high RAM. */

@@ -10,6 +10,7 @@
 #define FEATURE_LOCK        BIT(0)
 #define FEATURE_OUTSIDE_SMX BIT(2)
 #define SHADOW_VMCS         BIT32(31)
+#define AR_DPL              (3u << 5) /* of SS: the CPL */
 
 /* SDM "Format of the VMCS Region" and the operand rules of all pointers: 4 KiB aligned, within the
  * physical-address width. */
@@ -151,40 +152,28 @@ exit_fn *const emul_plain[EXIT_REASONS] = {
 	[EXIT_VMXON] = emul_vmxon,       [EXIT_INVEPT] = emul_invept,   [EXIT_INVVPID] = emul_invvpid,
 };
 
-/* INVEPT and INVVPID exist when the capability MSR says so. */
-static bool insn_exists(const struct nested *n, u16 reason)
+/*
+ * The processor has tested before the exit what makes every VMX instruction undefined: real, virtual-8086 and
+ * compatibility mode. It did so with L0's CR4 and in L0's VMX operation, so these two are left.
+ */
+static bool vmxon_exists(struct vcpu *v)
 {
-	if (reason == EXIT_INVEPT)
-		return n->caps.ept_vpid & EPT_CAP_INVEPT;
-	if (reason == EXIT_INVVPID)
-		return n->caps.ept_vpid & VPID_CAP_INVVPID;
-	return true;
-}
-
-/* What makes every VMX instruction undefined; the processor tested it before the exit, but with L0's CR0 and
- * CR4. */
-static bool mode_ok(bool wide)
-{
-	if (likely(wide)) /* protected mode, and neither VM86 nor compatibility mode */
-		return true;
-	if (!(vcpu_cr0() & CR0_PE) || vmcs_read_nw(VMCS_GUEST_RFLAGS) & RFLAGS_VM)
-		return false;
-	return !(vmcs_read64(VMCS_GUEST_EFER) & EFER_LMA);
+	/* So it stays until VMXOFF: paging cannot be left, and every exit's "host address-space size" is this
+	 * mode. SDM "Checks Related to Address-Space Size". */
+	v->nested->wide = vmcs_read64(VMCS_GUEST_EFER) & EFER_LMA;
+	return vcpu_cr4() & CR4_VMXE;
 }
 
 enum exit_action exit_vmx_insn(struct vcpu *v)
 {
-	u16 reason = (u16)vmcs_read32(VMCS_EXIT_REASON);
-	exit_fn *fn = v->nested && reason < EXIT_REASONS ? v->nested->emul[reason] : NULL;
+	u32 reason = vmcs_read32(VMCS_EXIT_REASON);
+	struct nested *n = v->nested;
 
-	if (!fn || !insn_exists(v->nested, reason))
+	if (unlikely(!n || !n->emul[reason]))
 		return fault_ud(v);
-	v->nested->wide = vcpu_64bit();
-	if (!mode_ok(v->nested->wide))
+	if (unlikely(!n->vmxon) && (reason != EXIT_VMXON || !vmxon_exists(v)))
 		return fault_ud(v);
-	if (reason == EXIT_VMXON ? !(vcpu_cr4() & CR4_VMXE) : !v->nested->vmxon)
-		return fault_ud(v);
-	if (vcpu_cpl() != 0)
+	if (unlikely(vmcs_read32(VMCS_GUEST_SS_AR) & AR_DPL))
 		return fault_gp(v);
-	return fn(v);
+	return n->emul[reason](v);
 }

@@ -17,7 +17,7 @@ static u64 inv_type(struct vcpu *v)
 {
 	u64 type = vcpu_reg(v, INFO_TYPE_REG(vmcs_read32(VMCS_EXIT_INSN_INFO)));
 
-	return vcpu_64bit() ? type : (u32)type;
+	return v->nested->wide ? type : (u32)type;
 }
 
 /* The check a VM entry would make of an EPTP, SDM "Checks on VMX Controls". */

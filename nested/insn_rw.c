@@ -35,7 +35,7 @@ u64 vmread_encoding(struct vcpu *v)
 	return rw_decode(v).encoding;
 }
 
-static inline enum exit_action give(struct vcpu *v, const struct rw_operand *o, u64 value)
+static enum exit_action give(struct vcpu *v, const struct rw_operand *o, u64 value)
 {
 	if (o->info & INFO_REGISTER)
 		vcpu_set_reg(v, INFO_REG1(o->info), o->wide ? value : (u32)value);
@@ -51,7 +51,7 @@ enum exit_action vmread_give(struct vcpu *v, u64 value)
 	return give(v, &o, value);
 }
 
-enum exit_action emul_vmread(struct vcpu *v)
+static __attribute__((noinline)) enum exit_action vmread_any(struct vcpu *v)
 {
 	struct nested *n = v->nested;
 	struct rw_operand o = rw_decode(v);
@@ -65,7 +65,7 @@ enum exit_action emul_vmread(struct vcpu *v)
 	return give(v, &o, vmcs12_read(&n->current->v12, &f));
 }
 
-enum exit_action emul_vmwrite(struct vcpu *v)
+static __attribute__((noinline)) enum exit_action vmwrite_any(struct vcpu *v)
 {
 	struct nested *n = v->nested;
 	struct rw_operand o = rw_decode(v);
@@ -87,5 +87,47 @@ enum exit_action emul_vmwrite(struct vcpu *v)
 	guest_area_fetch(v, n->current, BIT32(f.group)); /* the whole group will be loaded */
 	vmcs12_write(&n->current->v12, &f, value);
 	n->current->dirty |= BIT32(f.group);
+	return vmsucceed(v);
+}
+
+/*
+ * What nearly all are: both operands registers other than RSP, in 64-bit code, a whole field that exists and
+ * is up to date. NULL: none of these, or not known; the long way tells.
+ */
+static inline const struct vmcs12_field *plain_field(const struct vcpu *v, u32 info)
+{
+	const struct nested *n = v->nested;
+	const struct vmcs12_field *f;
+	u64 encoding = v->regs[INFO_FIELD(info)];
+
+	if (!(info & INFO_REGISTER) || INFO_FIELD(info) == RSP || INFO_REG1(info) == RSP || !n->wide ||
+	    !n->current || encoding & (VMCS12_ENC_RESERVED | VMCS12_ENC_HIGH))
+		return NULL;
+	f = &vmcs12_table[VMCS12_SLOT((u32)encoding)];
+	if (f->cap != VMCS12_CAP_ALWAYS && (!f->cap || !vmcs12_exists(f, &n->caps)))
+		return NULL;
+	return n->current->stale & BIT32(f->group) ? NULL : f;
+}
+
+enum exit_action emul_vmread(struct vcpu *v)
+{
+	u32 info = vmcs_read32(VMCS_EXIT_INSN_INFO);
+	const struct vmcs12_field *f = plain_field(v, info);
+
+	if (unlikely(!f))
+		return vmread_any(v);
+	v->regs[INFO_REG1(info)] = vmcs12_read(&v->nested->current->v12, f);
+	return vmsucceed(v);
+}
+
+enum exit_action emul_vmwrite(struct vcpu *v)
+{
+	u32 info = vmcs_read32(VMCS_EXIT_INSN_INFO);
+	const struct vmcs12_field *f = plain_field(v, info);
+
+	if (unlikely(!f || f->read_only))
+		return vmwrite_any(v);
+	vmcs12_write(&v->nested->current->v12, f, v->regs[INFO_REG1(info)]);
+	v->nested->current->dirty |= BIT32(f->group);
 	return vmsucceed(v);
 }

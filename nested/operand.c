@@ -5,7 +5,7 @@
  * Field", "Limit Checking", "Type Checking".
  */
 #include "hv/lib.h"
-#include "mm/guest_copy.h"
+#include "mm/guest_walk.h"
 #include "nested/internal.h"
 
 /* Exit instruction information: the fields common to all formats with a memory operand. */
@@ -25,15 +25,26 @@
 
 enum segment { SEG_ES, SEG_CS, SEG_SS, SEG_DS, SEG_FS, SEG_GS };
 
-/* SDM "Exit Qualification": the displacement, with RIP already added where the operand is RIP-relative. */
-static u64 effective_address(const struct vcpu *v, u32 info)
+static inline u64 reg(const struct vcpu *v, unsigned number)
+{
+	return unlikely(number == RSP) ? vcpu_reg(v, RSP) : v->regs[number];
+}
+
+/* SDM "Exit Qualification": the displacement, with RIP already added where the operand is RIP-relative. Not
+ * cut to the address size. */
+static inline u64 effective_address(const struct vcpu *v, u32 info)
 {
 	u64 ea = vmcs_read_nw(VMCS_EXIT_QUAL);
 
 	if (!(info & INFO_NO_BASE))
-		ea += vcpu_reg(v, INFO_BASE(info));
+		ea += reg(v, INFO_BASE(info));
 	if (!(info & INFO_NO_INDEX))
-		ea += vcpu_reg(v, INFO_INDEX(info)) << INFO_SCALE(info);
+		ea += reg(v, INFO_INDEX(info)) << INFO_SCALE(info);
+	return ea;
+}
+
+static u64 cut(u64 ea, u32 info)
+{
 	if (INFO_ADDR_SIZE(info) == 0)
 		return ea & 0xffff;
 	return INFO_ADDR_SIZE(info) == 1 ? ea & 0xffffffff : ea;
@@ -74,11 +85,11 @@ static bool operand_linear(struct vcpu *v, size_t n, bool write, u64 *linear)
 {
 	u32 info = vmcs_read32(VMCS_EXIT_INSN_INFO);
 	unsigned seg = INFO_SEGMENT(info);
-	u64 ea = effective_address(v, info);
+	u64 ea = cut(effective_address(v, info), info);
 
 	if (seg > SEG_GS)
 		return segment_fault(v, seg);
-	if (vcpu_64bit()) {
+	if (v->nested->wide) {
 		if (seg >= SEG_FS)
 			ea += vcpu_seg_base(seg);
 		*linear = ea;
@@ -88,7 +99,31 @@ static bool operand_linear(struct vcpu *v, size_t n, bool write, u64 *linear)
 	return segment_ok(seg, ea, n, write) || segment_fault(v, seg);
 }
 
-bool operand_read(struct vcpu *v, void *buf, size_t n)
+/*
+ * Where nearly all operands are: 64-bit code, no segment base, inside one page that the fast walk finds. Of
+ * CR4 that walk looks only at bits that L1 has in the register itself; CPL is 0. False: the long way tells.
+ */
+static inline bool plain_place(const struct vcpu *v, size_t n, enum access a, gpa_t *out)
+{
+	const struct nested *nested = v->nested;
+	u32 info = vmcs_read32(VMCS_EXIT_INSN_INFO);
+	struct paging p;
+	u64 ea;
+
+	if (!nested->wide || INFO_SEGMENT(info) >= SEG_FS || INFO_ADDR_SIZE(info) != 2)
+		return false;
+	ea = effective_address(v, info);
+	if (!is_canonical(ea) || (ea & ~PAGE_MASK) > PAGE_SIZE - n)
+		return false;
+	p.cr3 = vmcs_read_nw(VMCS_GUEST_CR3);
+	p.cr4 = vmcs_read_nw(VMCS_GUEST_CR4);
+	p.efer = vmcs_read64(VMCS_GUEST_EFER);
+	p.user = p.no_page1g = false;
+	p.phys_bits = nested->facts.phys_bits;
+	return guest_walk_fast(&v->guest->mem, &p, ea, a, out);
+}
+
+static __attribute__((noinline)) bool read_any(struct vcpu *v, void *buf, size_t n)
 {
 	struct paging p;
 	struct page_fault fault;
@@ -108,7 +143,7 @@ bool operand_read(struct vcpu *v, void *buf, size_t n)
 	return false;
 }
 
-bool operand_write(struct vcpu *v, const void *buf, size_t n)
+static __attribute__((noinline)) bool write_any(struct vcpu *v, const void *buf, size_t n)
 {
 	struct paging p;
 	struct page_fault fault;
@@ -122,6 +157,22 @@ bool operand_write(struct vcpu *v, const void *buf, size_t n)
 		return true;
 	inject_page_fault(v, fault.linear, fault.error);
 	return false;
+}
+
+bool operand_read(struct vcpu *v, void *buf, size_t n)
+{
+	gpa_t gpa;
+
+	return (likely(plain_place(v, n, ACCESS_READ, &gpa)) && guest_read(&v->guest->mem, gpa, buf, n)) ||
+	       read_any(v, buf, n);
+}
+
+bool operand_write(struct vcpu *v, const void *buf, size_t n)
+{
+	gpa_t gpa;
+
+	return (likely(plain_place(v, n, ACCESS_WRITE, &gpa)) && guest_write(&v->guest->mem, gpa, buf, n)) ||
+	       write_any(v, buf, n);
 }
 
 bool operand_pointer(struct vcpu *v, gpa_t *out)

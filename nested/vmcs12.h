@@ -8,8 +8,7 @@
 
 #include "hv/types.h"
 #include "hv/vmcs.h"
-
-struct vmx_caps;
+#include "nested/caps.h"
 
 /* VMX_BASIC bits 30:0 as L1 sees it. Changes whenever the layout below does, so that a page of another
  * version is refused. */
@@ -117,25 +116,77 @@ enum vmcs12_group {
 enum vmcs12_width { WIDTH_16, WIDTH_64, WIDTH_32, WIDTH_NATURAL };
 
 struct vmcs12_field {
-	u16 offset;     /* of the member in struct vmcs12 */
-	u8 width;       /* enum vmcs12_width */
-	u8 cap;         /* which control makes the field exist */
-	u8 group;       /* enum vmcs12_group */
+	u16 offset; /* of the member in struct vmcs12 */
+	u16 cap;    /* bit of struct vmx_caps that makes the field exist, or VMCS12_CAP_ALWAYS; 0: no field */
+	u8 width;   /* enum vmcs12_width */
+	u8 group;   /* enum vmcs12_group */
 	bool read_only; /* exit information: VMWRITE only with VMX_MISC bit 29 */
-	bool high;      /* the encoding names bits 63:32 of a 64-bit field */
-	bool known;
+	bool high;      /* (of a copy) the encoding names bits 63:32 of a 64-bit field */
 };
+#define VMCS12_CAP_ALWAYS 1u /* a bit of VMX_BASIC's revision, which no field depends on */
+
+/*
+ * SDM "Field Encoding in VMCS": bit 0 high half, 9:1 index, 11:10 type, 14:13 width, all others 0. The table
+ * is indexed by width, type and five bits of index: sparse, but one load answers.
+ */
+#define VMCS12_INDEXES      32u
+#define VMCS12_SLOTS        (16 * VMCS12_INDEXES)
+#define VMCS12_SLOT(enc)    (FIELD_WIDTH(enc) << 7 | VMCS_ENC_TYPE(enc) << 5 | ((enc) >> 1 & 31u))
+#define VMCS12_ENC_RESERVED (~(u64)0x6c3f)
+#define VMCS12_ENC_HIGH     BIT(0)
+extern const struct vmcs12_field vmcs12_table[VMCS12_SLOTS];
 
 /* Constant time. False: no such field in any capability set (error 12). `enc` is the whole register operand
  * of VMREAD or VMWRITE. */
-bool vmcs12_lookup(u64 enc, struct vmcs12_field *out);
+static inline bool vmcs12_lookup(u64 enc, struct vmcs12_field *out)
+{
+	if (enc & VMCS12_ENC_RESERVED)
+		return false;
+	*out = vmcs12_table[VMCS12_SLOT((u32)enc)];
+	if (unlikely(enc & VMCS12_ENC_HIGH)) {
+		out->high = true;
+		return out->cap && out->width == WIDTH_64;
+	}
+	return out->cap;
+}
+
 /* Whether the field exists with these capabilities (else error 12). */
-bool vmcs12_exists(const struct vmcs12_field *f, const struct vmx_caps *caps);
+static inline bool vmcs12_exists(const struct vmcs12_field *f, const struct vmx_caps *caps)
+{
+	const u64 *words = &caps->basic;
+
+	return f->cap == VMCS12_CAP_ALWAYS || words[f->cap >> 6] >> (f->cap & 63) & 1;
+}
+
 /* Read; narrower fields are zero-extended, a high-half access gives bits 63:32. */
-u64 vmcs12_read(const struct vmcs12 *v12, const struct vmcs12_field *f);
+static inline u64 vmcs12_read(const struct vmcs12 *v12, const struct vmcs12_field *f)
+{
+	static const u8 spare[] = {[WIDTH_16] = 48, [WIDTH_64] = 0, [WIDTH_32] = 32, [WIDTH_NATURAL] = 0};
+	u64 value;
+
+	__builtin_memcpy(&value, (const char *)v12 + f->offset,
+			 sizeof(value)); /* within the struct: asserted */
+	if (unlikely(f->high))
+		return value >> 32;
+	return value << spare[f->width] >> spare[f->width];
+}
+
 /* Write, truncated to the field; a high-half access replaces bits 63:32 by the low half of `value`. The
  * caller marks f->group dirty. */
-void vmcs12_write(struct vmcs12 *v12, const struct vmcs12_field *f, u64 value);
+static inline void vmcs12_write(struct vmcs12 *v12, const struct vmcs12_field *f, u64 value)
+{
+	char *at = (char *)v12 + f->offset;
+
+	if (f->width == WIDTH_16)
+		__builtin_memcpy(at, &value, 2);
+	else if (f->width == WIDTH_32)
+		__builtin_memcpy(at, &value, 4);
+	else if (unlikely(f->high))
+		__builtin_memcpy(at + 4, &value, 4);
+	else
+		__builtin_memcpy(at, &value, 8);
+}
+
 /* Highest index (encoding bits 9:1) of the fields that exist: VMX_VMCS_ENUM. */
 u32 vmcs12_max_index(const struct vmx_caps *caps);
 
