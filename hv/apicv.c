@@ -73,7 +73,7 @@ static u32 wanted_mode(const struct vcpu *v)
 static void set_mode(struct vcpu *v, u32 mode)
 {
 	v->apicv_mode = mode;
-	vmcs_write32(VMCS_SEC_CTL, l0_controls.sec | mode);
+	vmcs_write32(VMCS_SEC_CTL, (vmcs_read32(VMCS_SEC_CTL) & ~SEC_ALL_MODES) | mode);
 	vmcs_write64(VMCS_EPTP, mode & SEC_APIC_ACCESSES
 					? ptr_hpa(v->guest->ept01_apic.root).v | l0_controls.eptp_flags
 					: v->guest->eptp01);

@@ -61,7 +61,8 @@ static inline void copy_out(hpa_t hpa, const void *buf, size_t n)
 	guest_access_end();
 }
 
-static __attribute__((noinline)) bool guest_read_pieces(const struct l1mem *m, gpa_t gpa, void *buf, size_t n)
+static __attribute__((cold, noinline)) bool guest_read_pieces(const struct l1mem *m, gpa_t gpa, void *buf,
+							      size_t n)
 {
 	char *to = buf;
 	hpa_t hpa;
@@ -95,8 +96,8 @@ bool guest_read(const struct l1mem *m, gpa_t gpa, void *buf, size_t n)
 	return true;
 }
 
-static __attribute__((noinline)) bool guest_write_pieces(const struct l1mem *m, gpa_t gpa, const void *buf,
-							 size_t n)
+static __attribute__((cold, noinline)) bool guest_write_pieces(const struct l1mem *m, gpa_t gpa,
+							       const void *buf, size_t n)
 {
 	const char *from = buf;
 	hpa_t hpa;

@@ -361,5 +361,6 @@ void nested_enlighten(struct vcpu *v, const struct enlightened *en)
 	n->level_l2 = &level_l2_enlightened;
 	n->enlightened = en;
 	n->evmcs = n->plain = NO_VMCS;
+	n->shadowing = false; /* VMREAD of an enlightened VMCS is served from its page */
 	caps_enlightened(&n->caps);
 }

@@ -305,6 +305,10 @@ static enum exit_action nested_enter(struct vcpu *v, bool launch)
 		return vmfail(v, ERROR_MOV_SS);
 	if (launch == e->launched)
 		return vmfail(v, launch ? ERROR_VMLAUNCH_NOT_CLEAR : ERROR_VMRESUME_NOT_LAUNCHED);
+	if (e->shadow.live) {
+		shadow_collect(e, false);
+		vmcs_load(v->vmcs);
+	}
 	if (entry_is_quick(v, e))
 		return enter_quick(v, e);
 	guest_area_fetch(v, e, e->stale);

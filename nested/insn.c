@@ -59,6 +59,7 @@ enum exit_action emul_vmxon(struct vcpu *v)
 	n->vmxon = true;
 	n->vmxon_ptr = ptr.v;
 	n->current = NULL;
+	shadow_switch(v, true);
 	/* L0's masks of CR0 and CR4 differ in VMX operation. */
 	vcpu_load_cr0(v, vcpu_cr0());
 	vcpu_load_cr4(v, vcpu_cr4());
@@ -74,6 +75,7 @@ enum exit_action emul_vmxoff(struct vcpu *v)
 			vmcs02_release(v, n->cache[i]);
 	n->vmxon = false;
 	n->current = NULL;
+	shadow_switch(v, false);
 	vcpu_load_cr0(v, vcpu_cr0());
 	vcpu_load_cr4(v, vcpu_cr4());
 	if (v->init_waiting) { /* SDM "INIT Signal": held until now */
@@ -98,9 +100,11 @@ enum exit_action emul_vmclear(struct vcpu *v)
 	e = vmcs02_find(v, ptr.v);
 	if (e) {
 		e->launched = false;
-		if (e == n->current)
-			n->current = NULL;
 		vmcs02_release(v, e);
+		if (e == n->current) {
+			n->current = NULL;
+			shadow_link(v);
+		}
 	} else {
 		vmcs02_clear_page(v, ptr.v);
 	}
@@ -128,6 +132,7 @@ enum exit_action emul_vmptrld(struct vcpu *v)
 		return RESUME;
 	}
 	n->current = e;
+	shadow_link(v);
 	return vmsucceed(v);
 }
 

@@ -51,7 +51,7 @@ enum exit_action vmread_give(struct vcpu *v, u64 value)
 	return give(v, &o, value);
 }
 
-static __attribute__((noinline)) enum exit_action vmread_any(struct vcpu *v)
+static __attribute__((cold, noinline)) enum exit_action vmread_any(struct vcpu *v)
 {
 	struct nested *n = v->nested;
 	struct rw_operand o = rw_decode(v);
@@ -65,7 +65,7 @@ static __attribute__((noinline)) enum exit_action vmread_any(struct vcpu *v)
 	return give(v, &o, vmcs12_read(&n->current->v12, &f));
 }
 
-static __attribute__((noinline)) enum exit_action vmwrite_any(struct vcpu *v)
+static __attribute__((cold, noinline)) enum exit_action vmwrite_any(struct vcpu *v)
 {
 	struct nested *n = v->nested;
 	struct rw_operand o = rw_decode(v);
@@ -87,6 +87,10 @@ static __attribute__((noinline)) enum exit_action vmwrite_any(struct vcpu *v)
 	guest_area_fetch(v, n->current, BIT32(f.group)); /* the whole group will be loaded */
 	vmcs12_write(&n->current->v12, &f, value);
 	n->current->dirty |= BIT32(f.group);
+	if (f.read_only && n->current->shadow.live) { /* L1 reads it there */
+		shadow_publish(n->current);
+		vmcs_load(v->vmcs);
+	}
 	return vmsucceed(v);
 }
 
@@ -103,7 +107,7 @@ static inline const struct vmcs12_field *plain_field(const struct vcpu *v, u32 i
 	if (!(info & INFO_REGISTER) || INFO_FIELD(info) == RSP || INFO_REG1(info) == RSP || !n->wide ||
 	    !n->current || encoding & (VMCS12_ENC_RESERVED | VMCS12_ENC_HIGH))
 		return NULL;
-	f = &vmcs12_table[VMCS12_SLOT((u32)encoding)];
+	f = vmcs12_entry(encoding);
 	if (f->cap != VMCS12_CAP_ALWAYS && (!f->cap || !vmcs12_exists(f, &n->caps)))
 		return NULL;
 	return n->current->stale & BIT32(f->group) ? NULL : f;

@@ -64,9 +64,10 @@ struct nested {
 	bool timer_short;   /* VMCS02's timer field holds less than what is left of the slice */
 	struct timer wake;  /* the preemption timer of an L2 that is not active */
 	struct l0_needs needs;
-	bool wide;     /* L1 is in IA-32e mode, its VMX instructions in 64-bit code: constant while vmxon */
-	u32 refused;   /* entries that passed the checks and failed in hardware: should stay 0 */
-	void *scratch; /* stands for an APIC page of L1 that is no RAM */
+	bool shadowing; /* L1 reaches fields of its current VMCS without an exit (shadow.c) */
+	bool wide;      /* L1 is in IA-32e mode, its VMX instructions in 64-bit code: constant while vmxon */
+	u32 refused;    /* entries that passed the checks and failed in hardware: should stay 0 */
+	void *scratch;  /* stands for an APIC page of L1 that is no RAM */
 };
 
 extern const struct level level_l2;

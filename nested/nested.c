@@ -196,6 +196,7 @@ bool nested_create(struct vcpu *v)
 	read_hardware_caps(&hw);
 	caps_plain(&n->caps, &hw, cpuid_cr4_offered());
 	fill_facts(v);
+	n->shadowing = shadow_possible(&hw, &n->caps);
 	needs_init(&n->needs);
 	n->sept = find_sept(v);
 	return n->scratch && n->sept;

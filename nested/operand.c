@@ -81,7 +81,7 @@ static bool segment_ok(unsigned seg, u64 ea, size_t n, bool write)
 }
 
 /* False: the fault is raised. */
-static bool operand_linear(struct vcpu *v, size_t n, bool write, u64 *linear)
+static __attribute__((cold)) bool operand_linear(struct vcpu *v, size_t n, bool write, u64 *linear)
 {
 	u32 info = vmcs_read32(VMCS_EXIT_INSN_INFO);
 	unsigned seg = INFO_SEGMENT(info);
@@ -123,7 +123,7 @@ static inline bool plain_place(const struct vcpu *v, size_t n, enum access a, gp
 	return guest_walk_fast(&v->guest->mem, &p, ea, a, out);
 }
 
-static __attribute__((noinline)) bool read_any(struct vcpu *v, void *buf, size_t n)
+static __attribute__((cold, noinline)) bool read_any(struct vcpu *v, void *buf, size_t n)
 {
 	struct paging p;
 	struct page_fault fault;
@@ -143,7 +143,7 @@ static __attribute__((noinline)) bool read_any(struct vcpu *v, void *buf, size_t
 	return false;
 }
 
-static __attribute__((noinline)) bool write_any(struct vcpu *v, const void *buf, size_t n)
+static __attribute__((cold, noinline)) bool write_any(struct vcpu *v, const void *buf, size_t n)
 {
 	struct paging p;
 	struct page_fault fault;

@@ -236,6 +236,8 @@ static void switch_to_l1(struct vcpu *v)
 	n->l1_pending = 0;
 	n->activity = ACTIVITY_ACTIVE;
 	v->state = VCPU_RUN;
+	if (n->current->shadow.live)
+		shadow_publish(n->current);
 	nested_switch(v, &v->vmcs01, &level_l1);
 	vmcs_write64(VMCS_TSC_OFFSET, v->tsc_offset);
 	__atomic_fetch_or(&v->pending, look, __ATOMIC_SEQ_CST);
@@ -289,6 +291,9 @@ enum exit_action reflect_failed_entry(struct vcpu *v, u32 reason, u64 qual)
 		e->launched = n->was_launched;
 		e->dirty = GROUPS_ALL; /* the MSR list changed VMCS02, not VMCS12 */
 		switch_to_l1(v);
+	} else if (e->shadow.live) {
+		shadow_publish(e);
+		vmcs_load(v->vmcs);
 	}
 	load_host(v, &left);
 	return RESUME;

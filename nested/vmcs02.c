@@ -79,7 +79,7 @@ static void read_in(struct vcpu *v, struct vmcs02 *e, u64 ptr)
 }
 
 /* Memory stays with the entry when its VMCS goes. */
-static struct vmcs02 *create(void)
+static struct vmcs02 *create(bool shadowing)
 {
 	struct vmcs02 *e = page_alloc();
 
@@ -88,10 +88,12 @@ static struct vmcs02 *create(void)
 	e->ptr = NO_VMCS;
 	e->bitmaps = pages_alloc(BITMAPS_ORDER);
 	e->vpid = vpid_alloc();
-	if (e->bitmaps && e->vpid && vmcs_create(&e->hw)) {
+	if (e->bitmaps && e->vpid && vmcs_create(&e->hw) && (!shadowing || shadow_create(&e->shadow))) {
 		bitmaps_reset(e->bitmaps);
 		return e;
 	}
+	if (e->hw.page)
+		page_free(e->hw.page);
 	if (e->bitmaps)
 		pfree(ptr_hpa(e->bitmaps), BITMAPS_ORDER);
 	vpid_free(e->vpid);
@@ -127,7 +129,7 @@ struct vmcs02 *vmcs02_get(struct vcpu *v, u64 ptr)
 		struct vmcs02 **slot = choose(n);
 
 		if (!*slot)
-			*slot = create();
+			*slot = create(n->shadowing);
 		e = *slot;
 		if (!e)
 			return NULL;
@@ -139,13 +141,23 @@ struct vmcs02 *vmcs02_get(struct vcpu *v, u64 ptr)
 	return e;
 }
 
+/* What L1 wrote without an exit since the last one. */
+static void collect_all(struct vcpu *v, struct vmcs02 *e)
+{
+	if (!e->shadow.live)
+		return;
+	shadow_collect(e, true);
+	vmcs_load(v->vmcs);
+}
+
 void vmcs02_release(struct vcpu *v, struct vmcs02 *e)
 {
 	if (!e->enlightened) {
+		collect_all(v, e);
 		guest_area_fetch(v, e, e->stale);
 		write_back(v, e);
 	}
-	e->enlightened = false;
+	e->enlightened = e->shadow.live = false;
 	e->ptr = NO_VMCS;
 }
 
@@ -180,6 +192,7 @@ void vmcs02_free_all(struct vcpu *v)
 			vmcs_clear(&e->hw);
 		invvpid_single(e->vpid); /* the number may go to another guest */
 		vpid_free(e->vpid);
+		shadow_free(&e->shadow);
 		page_free(e->hw.page);
 		pfree(ptr_hpa(e->bitmaps), BITMAPS_ORDER);
 		page_free(e);

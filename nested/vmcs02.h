@@ -11,6 +11,7 @@
 #include "nested/enlightened.h"
 #include "nested/merge.h"
 #include "nested/sept.h"
+#include "nested/shadow.h"
 #include "nested/vmcs12.h"
 
 #define NO_VMCS (~0ull)
@@ -64,6 +65,7 @@ struct vmcs02 {
 	u64 used; /* nested->clock at the last use */
 
 	struct vmcs hw;
+	struct shadow shadow;
 	struct bitmaps02 *bitmaps;
 	struct merged m; /* the controls hardware has */
 	u64 to_l1[2];    /* by exit reason: L1's controls want it (reasons that controls alone decide) */

@@ -22,9 +22,24 @@
 VMCS_FIELDS(X)
 #undef X
 
-const struct vmcs12_field vmcs12_table[VMCS12_SLOTS] = {
+enum place {
+	PLACE_NONE,
+#define X(w, name, enc, member, c) PLACE_##name,
+	VMCS_FIELDS(X)
+#undef X
+		PLACES
+};
+_Static_assert(PLACES <= 256, "one byte");
+
+const u8 vmcs12_places[VMCS12_SLOTS] = {
+#define X(w, name, enc, member, c) [VMCS12_SLOT(enc)] = PLACE_##name,
+	VMCS_FIELDS(X)
+#undef X
+};
+
+const struct vmcs12_field vmcs12_table[] = {
 #define X(w, name, enc, member, c)                                                                           \
-	[VMCS12_SLOT(enc)] = {                                                                               \
+	[PLACE_##name] = {                                                                                   \
 		.offset = offsetof(struct vmcs12, member),                                                   \
 		.cap = (c),                                                                                  \
 		.width = FIELD_WIDTH(enc),                                                                   \
@@ -42,7 +57,8 @@ u32 vmcs12_max_index(const struct vmx_caps *caps)
 	for (u32 slot = 0; slot < VMCS12_SLOTS; slot++) {
 		u32 index = slot % VMCS12_INDEXES;
 
-		if (vmcs12_table[slot].cap && index > max && vmcs12_exists(&vmcs12_table[slot], caps))
+		if (vmcs12_places[slot] && index > max &&
+		    vmcs12_exists(&vmcs12_table[vmcs12_places[slot]], caps))
 			max = index;
 	}
 	return max;

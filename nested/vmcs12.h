@@ -127,14 +127,21 @@ struct vmcs12_field {
 
 /*
  * SDM "Field Encoding in VMCS": bit 0 high half, 9:1 index, 11:10 type, 14:13 width, all others 0. The table
- * is indexed by width, type and five bits of index: sparse, but one load answers.
+ * is found by width, type and five bits of index.
  */
 #define VMCS12_INDEXES      32u
 #define VMCS12_SLOTS        (16 * VMCS12_INDEXES)
 #define VMCS12_SLOT(enc)    (FIELD_WIDTH(enc) << 7 | VMCS_ENC_TYPE(enc) << 5 | ((enc) >> 1 & 31u))
 #define VMCS12_ENC_RESERVED (~(u64)0x6c3f)
 #define VMCS12_ENC_HIGH     BIT(0)
-extern const struct vmcs12_field vmcs12_table[VMCS12_SLOTS];
+extern const u8
+	vmcs12_places[VMCS12_SLOTS]; /* index in vmcs12_table; 0, where the table holds nothing: no field */
+extern const struct vmcs12_field vmcs12_table[];
+
+static inline const struct vmcs12_field *vmcs12_entry(u64 enc)
+{
+	return &vmcs12_table[vmcs12_places[VMCS12_SLOT((u32)enc)]];
+}
 
 /* Constant time. False: no such field in any capability set (error 12). `enc` is the whole register operand
  * of VMREAD or VMWRITE. */
@@ -142,7 +149,7 @@ static inline bool vmcs12_lookup(u64 enc, struct vmcs12_field *out)
 {
 	if (enc & VMCS12_ENC_RESERVED)
 		return false;
-	*out = vmcs12_table[VMCS12_SLOT((u32)enc)];
+	*out = *vmcs12_entry(enc);
 	if (unlikely(enc & VMCS12_ENC_HIGH)) {
 		out->high = true;
 		return out->cap && out->width == WIDTH_64;
