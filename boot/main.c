@@ -17,6 +17,7 @@
 #include "hv/poweroff.h"
 #include "hv/print.h"
 #include "hv/sched.h"
+#include "hv/static_key.h"
 #include "hv/tsc.h"
 #include "hv/vmcs_init.h"
 #include "hv/vmx_on.h"
@@ -142,6 +143,14 @@ static void vmx_everywhere(void)
 	smp_start(acpi.apic_id, acpi.nr_cpus);
 }
 
+/* SDM "Supervisor-Mode Access Prevention": CPUID.(EAX=7,ECX=0):EBX bit 20. */
+static void patch_code(void)
+{
+	bool smap = cpuid(0, 0).eax >= 7 && cpuid(7, 0).ebx & BIT32(20);
+
+	static_keys_set(smap ? BIT32(KEY_SMAP) : 0);
+}
+
 /* What every guest's CPU looks like; needs VMX and the clock's rate. */
 static void virtual_cpu(void)
 {
@@ -192,7 +201,8 @@ void boot_main(u32 magic, u32 info)
 	read_options();
 	if (boot_info.error)
 		stop(boot_info.error);
-	take_memory();
+	patch_code();
+	take_memory(); /* from here on the image is W^X */
 	c = cpu_create(lapic_cpuid_id());
 	if (!c)
 		stop("no memory for the boot CPU");

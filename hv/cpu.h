@@ -98,6 +98,4 @@ static inline void host_nmi_take(void)
 /* hv/lapic.c: another physical CPU takes an interrupt; it looks at its pending work. */
 void cpu_kick(struct cpu *c);
 
-extern bool cpu_has_smap; /* stac and clac exist */
-
 #endif

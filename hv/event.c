@@ -242,19 +242,23 @@ static bool takes_interrupt(void)
 	       !(vmcs_read_sure(VMCS_GUEST_INTR_STATE) & BLOCKED_STI_SS);
 }
 
-/* One interrupt, if there is one. With the APIC's in service nothing more of it follows before an EOI or a
- * new request; the PIC may have more at once. */
+/*
+ * One interrupt, if there is one. Where none can be taken it does not matter which it would be: the window
+ * opens for whatever is requested, and its exit decides. With the APIC's in service nothing more of it
+ * follows before an EOI or a new request; the PIC may have more at once.
+ */
 static void try_intr(struct vcpu *v, bool slot_taken)
 {
-	int vec = vector_to_inject(v);
 	bool extint = extint_pending(v);
+	int vec;
 
-	if (likely(vec < 0 && !extint)) {
-		set_intr_window(v, false);
+	if (slot_taken || !takes_interrupt()) {
+		set_intr_window(v, extint || (!v->apicv_mode && vlapic_requested(v)));
 		return;
 	}
-	if (slot_taken || !takes_interrupt()) {
-		set_intr_window(v, true);
+	vec = vector_to_inject(v);
+	if (likely(vec < 0 && !extint)) {
+		set_intr_window(v, false);
 		return;
 	}
 	if (unlikely(extint))

@@ -8,6 +8,7 @@
 #include "hv/panic.h"
 #include "hv/trap.h"
 #include "hv/x86.h"
+#include "mm/guest_access.h"
 #include "mm/hostpt.h"
 
 #define GATE_INTERRUPT 0x8e00 /* present, DPL 0, type 14: IF cleared */
@@ -92,8 +93,7 @@ static void take_exception(struct trap_frame *f)
 /* The interrupted code may stand in a stac window; nothing here reads guest memory. */
 void trap(struct trap_frame *f)
 {
-	if (cpu_has_smap)
-		asm volatile("clac" : : : "memory");
+	guest_access_end();
 	if (f->vector == VEC_NMI)
 		take_nmi();
 	else if (f->vector < 32)

@@ -6,18 +6,26 @@
 #ifndef NIDUS_MM_GUEST_ACCESS_H
 #define NIDUS_MM_GUEST_ACCESS_H
 
-#include "hv/cpu.h"
+#include "hv/static_key.h"
 
+#if __STDC_HOSTED__ /* unit tests: there is no window to open */
 static inline void guest_access_begin(void)
 {
-	if (likely(cpu_has_smap))
-		asm volatile("stac" : : : "memory", "cc");
 }
 
 static inline void guest_access_end(void)
 {
-	if (likely(cpu_has_smap))
-		asm volatile("clac" : : : "memory", "cc");
 }
+#else
+static inline void guest_access_begin(void)
+{
+	asm volatile(STATIC_CODE("stac", 3) : : "i"(KEY_SMAP) : "memory", "cc");
+}
+
+static inline void guest_access_end(void)
+{
+	asm volatile(STATIC_CODE("clac", 3) : : "i"(KEY_SMAP) : "memory", "cc");
+}
+#endif
 
 #endif

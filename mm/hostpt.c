@@ -33,7 +33,6 @@
 
 extern char image_start[], rodata_start[], data_start[], image_end[], boot_stack_guard[];
 
-bool cpu_has_smap;
 static u64 *root;
 static u64 nx; /* PT_NX, or 0 where the CPU (or firmware) has it off */
 static u64 top_mapped;
@@ -137,7 +136,6 @@ void hostpt_load(void)
 	if (features & BIT32(20))
 		cr4 |= CR4_SMAP;
 	write_cr4(cr4);
-	cpu_has_smap = features & BIT32(20);
 }
 
 /* Guest ranges never share 2 MiB with guards or the image, so one flag in each large leaf is all. */

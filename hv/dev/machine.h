@@ -69,6 +69,8 @@ void vlapic_eoi(struct vcpu *v);
 /* Highest vector that the APIC would deliver now (above PPR), or -1. Only the vCPU's own CPU calls these two.
  */
 int vlapic_pending(struct vcpu *v);
+/* Something is requested, be it held back or not. */
+bool vlapic_requested(const struct vcpu *v);
 /* IRR -> ISR for that vector. */
 void vlapic_ack(struct vcpu *v, u8 vector);
 /* The TPR threshold: the class of the highest request that TPR holds back, 0: none. */

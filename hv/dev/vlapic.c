@@ -161,12 +161,18 @@ u8 vlapic_tpr(const struct vcpu *v)
 /* SDM "Processor Priority Register". Kept in the page too, where APIC-register virtualization reads it. */
 u8 vlapic_ppr(struct vlapic *l)
 {
-	int served = highest(l, APIC_ISR, isr_words(l));
+	unsigned words = isr_words(l);
+	int served = words ? highest(l, APIC_ISR, words) : -1;
 	u8 tpr = (u8)apic_get(l, APIC_TPR), isr = served < 0 ? 0 : (u8)served;
 	u8 ppr = CLASS(tpr) >= CLASS(isr) ? tpr : CLASS(isr);
 
 	apic_put(l, APIC_PPR, ppr);
 	return ppr;
+}
+
+bool vlapic_requested(const struct vcpu *v)
+{
+	return irr_words(v->lapic);
 }
 
 int vlapic_pending(struct vcpu *v)

@@ -13,8 +13,6 @@
 #include "mm/hostpt.h"
 #include "mm/palloc.h"
 
-bool cpu_has_smap;
-
 /* --- L0's allocator: single pages from the host, no guest memory --- */
 
 static int pages_live;    /* allocations not yet given back */
