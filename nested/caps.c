@@ -77,7 +77,7 @@ static const struct control sec_controls[] = {
 	{ SEC_RDRAND,	     OFFERED },
 	{ SEC_INVPCID,	     OFFERED },
 	{ SEC_VMFUNC,	     WITHHELD }, /* EPTP switching needs the list of L1 translated into shadow roots */
-	{ SEC_SHADOW_VMCS,   WITHHELD }, /* VMREAD and VMWRITE of L2 are not served from a second level */
+	{ SEC_SHADOW_VMCS,   OFFERED },
 	{ SEC_ENCLS,	     OFFERED },
 	{ SEC_RDSEED,	     OFFERED },
 	{ SEC_PML,	     WITHHELD }, /* the log would hold what the shadow EPT, not EPT12, calls dirty */

@@ -299,7 +299,7 @@ static enum exit_action nested_enter(struct vcpu *v, bool launch)
 	struct vmcs02 *e = v->nested->current;
 	struct fail f;
 
-	if (!e)
+	if (!e || e->is_shadow)
 		return vmfail_invalid(v);
 	if (vmcs_read32(VMCS_GUEST_INTR_STATE) & INTR_STATE_MOV_SS)
 		return vmfail(v, ERROR_MOV_SS);

@@ -111,11 +111,17 @@ enum exit_action emul_vmclear(struct vcpu *v)
 	return vmsucceed(v);
 }
 
+static bool shadow_offered(const struct nested *n)
+{
+	return caps_may1(n->caps.sec) & SEC_SHADOW_VMCS;
+}
+
 enum exit_action emul_vmptrld(struct vcpu *v)
 {
 	struct nested *n = v->nested;
 	struct vmcs02 *e;
 	gpa_t ptr;
+	u32 word;
 
 	if (!operand_pointer(v, &ptr))
 		return RESUME;
@@ -123,14 +129,15 @@ enum exit_action emul_vmptrld(struct vcpu *v)
 		return vmfail(v, ERROR_VMPTRLD_ADDRESS);
 	if (ptr.v == n->vmxon_ptr)
 		return vmfail(v, ERROR_VMPTRLD_VMXON);
-	/* Bit 31, a shadow VMCS, is never right: VMCS shadowing is not offered. */
-	if (first_word(v, ptr) != VMCS12_REVISION)
+	word = first_word(v, ptr);
+	if (word != VMCS12_REVISION && (word != (VMCS12_REVISION | SHADOW_VMCS) || !shadow_offered(n)))
 		return vmfail(v, ERROR_VMPTRLD_REVISION);
 	e = vmcs02_get(v, ptr.v);
 	if (!e) {
 		guest_end(v->guest, "killed: no memory for a nested VMCS");
 		return RESUME;
 	}
+	e->is_shadow = word & SHADOW_VMCS;
 	n->current = e;
 	shadow_link(v);
 	return vmsucceed(v);

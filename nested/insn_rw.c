@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* VMREAD and VMWRITE of L1. They act on L0's copy of VMCS12; a write marks its group dirty for the next
  * entry. Pre: VMCS01 is current. */
+#include "mm/guest_copy.h"
 #include "nested/internal.h"
 
 /* Exit instruction information, format for VMREAD and VMWRITE. */
@@ -15,9 +16,9 @@ struct rw_operand {
 	u64 encoding;
 };
 
-static struct rw_operand rw_decode(struct vcpu *v)
+static struct rw_operand rw_decode(const struct vcpu *v)
 {
-	struct rw_operand o = {.info = vmcs_read32(VMCS_EXIT_INSN_INFO), .wide = v->nested->wide};
+	struct rw_operand o = {.info = vmcs_read32(VMCS_EXIT_INSN_INFO), .wide = vcpu_64bit()};
 
 	o.encoding = vcpu_reg(v, INFO_FIELD(o.info));
 	if (!o.wide)
@@ -39,7 +40,7 @@ static enum exit_action give(struct vcpu *v, const struct rw_operand *o, u64 val
 {
 	if (o->info & INFO_REGISTER)
 		vcpu_set_reg(v, INFO_REG1(o->info), o->wide ? value : (u32)value);
-	else if (!operand_write(v, &value, o->wide ? 8 : 4))
+	else if (!operand_write_any(v, &value, o->wide ? 8 : 4))
 		return RESUME;
 	return vmsucceed(v);
 }
@@ -51,44 +52,43 @@ enum exit_action vmread_give(struct vcpu *v, u64 value)
 	return give(v, &o, value);
 }
 
-static __attribute__((cold, noinline)) enum exit_action vmread_any(struct vcpu *v)
+/* From the VMCS `e`: L1's current one, or that at L2's link pointer; NULL: none. */
+static __attribute__((cold, noinline)) enum exit_action read_any(struct vcpu *v, struct vmcs02 *e)
 {
-	struct nested *n = v->nested;
 	struct rw_operand o = rw_decode(v);
 	struct vmcs12_field f;
 
-	if (!n->current)
+	if (!e)
 		return vmfail_invalid(v);
-	if (!find_field(n, o.encoding, &f))
+	if (!find_field(v->nested, o.encoding, &f))
 		return vmfail(v, ERROR_NO_FIELD);
-	guest_area_fetch(v, n->current, BIT32(f.group));
-	return give(v, &o, vmcs12_read(&n->current->v12, &f));
+	guest_area_fetch(v, e, BIT32(f.group));
+	return give(v, &o, vmcs12_read(&e->v12, &f));
 }
 
-static __attribute__((cold, noinline)) enum exit_action vmwrite_any(struct vcpu *v)
+static __attribute__((cold, noinline)) enum exit_action write_any(struct vcpu *v, struct vmcs02 *e)
 {
-	struct nested *n = v->nested;
 	struct rw_operand o = rw_decode(v);
 	struct vmcs12_field f;
 	u64 value = 0;
 
-	if (!n->current)
+	if (!e)
 		return vmfail_invalid(v);
 	if (o.info & INFO_REGISTER)
 		value = vcpu_reg(v, INFO_REG1(o.info));
-	else if (!operand_read(v, &value, o.wide ? 8 : 4))
+	else if (!operand_read_any(v, &value, o.wide ? 8 : 4))
 		return RESUME;
 	if (!o.wide)
 		value = (u32)value;
-	if (!find_field(n, o.encoding, &f))
+	if (!find_field(v->nested, o.encoding, &f))
 		return vmfail(v, ERROR_NO_FIELD);
-	if (f.read_only && !(n->caps.misc & VMX_MISC_WRITE_INFO))
+	if (f.read_only && !(v->nested->caps.misc & VMX_MISC_WRITE_INFO))
 		return vmfail(v, ERROR_READ_ONLY);
-	guest_area_fetch(v, n->current, BIT32(f.group)); /* the whole group will be loaded */
-	vmcs12_write(&n->current->v12, &f, value);
-	n->current->dirty |= BIT32(f.group);
-	if (f.read_only && n->current->shadow.live) { /* L1 reads it there */
-		shadow_publish(n->current);
+	guest_area_fetch(v, e, BIT32(f.group)); /* the whole group will be loaded */
+	vmcs12_write(&e->v12, &f, value);
+	e->dirty |= BIT32(f.group);
+	if (f.read_only && e->shadow.live) { /* L1 reads it there */
+		shadow_publish(e);
 		vmcs_load(v->vmcs);
 	}
 	return vmsucceed(v);
@@ -119,7 +119,7 @@ enum exit_action emul_vmread(struct vcpu *v)
 	const struct vmcs12_field *f = plain_field(v, info);
 
 	if (unlikely(!f))
-		return vmread_any(v);
+		return read_any(v, v->nested->current);
 	v->regs[INFO_REG1(info)] = vmcs12_read(&v->nested->current->v12, f);
 	return vmsucceed(v);
 }
@@ -130,8 +130,54 @@ enum exit_action emul_vmwrite(struct vcpu *v)
 	const struct vmcs12_field *f = plain_field(v, info);
 
 	if (unlikely(!f || f->read_only))
-		return vmwrite_any(v);
+		return write_any(v, v->nested->current);
 	vmcs12_write(&v->nested->current->v12, f, v->regs[INFO_REG1(info)]);
 	v->nested->current->dirty |= BIT32(f->group);
 	return vmsucceed(v);
+}
+
+/* --- L2's, by VMCS shadowing of its L1. SDM "VMREAD", "VMWRITE". Pre: VMCS02 is current. --- */
+
+bool l1_wants_field(const struct vcpu *v, const struct vmcs02 *e, bool write)
+{
+	u64 map = write ? e->v12.vmwrite_bitmap : e->v12.vmread_bitmap, encoding;
+	u8 byte;
+
+	if (!v12_sec(e, SEC_SHADOW_VMCS))
+		return true;
+	encoding = rw_decode(v).encoding;
+	return SHADOW_MAP_RANGE(encoding) ||
+	       !guest_read(&v->guest->mem, GPA(map + SHADOW_MAP_BYTE(encoding)), &byte, 1) ||
+	       byte & SHADOW_MAP_BIT(encoding);
+}
+
+/* The entry has checked what the link pointer names. False: there is no memory for it, the guest ends. */
+static bool linked(struct vcpu *v, struct vmcs02 **e)
+{
+	u64 ptr = v->nested->current->v12.link_pointer;
+
+	*e = ptr == NO_VMCS ? NULL : vmcs02_get(v, ptr);
+	if (*e)
+		shadow_settle(v, *e);
+	else if (ptr != NO_VMCS)
+		guest_end(v->guest, "killed: no memory for a nested VMCS");
+	return *e || ptr == NO_VMCS;
+}
+
+enum exit_action l0_vmread(struct vcpu *v)
+{
+	struct vmcs02 *e;
+
+	if (vcpu_cpl())
+		return fault_gp(v);
+	return linked(v, &e) ? read_any(v, e) : RESUME;
+}
+
+enum exit_action l0_vmwrite(struct vcpu *v)
+{
+	struct vmcs02 *e;
+
+	if (vcpu_cpl())
+		return fault_gp(v);
+	return linked(v, &e) ? write_any(v, e) : RESUME;
 }

@@ -123,6 +123,9 @@ enum exit_action vmfail(struct vcpu *v, enum vmx_error error);
 /* --- operand.c: VMCS01 current. False: the fault is raised, return RESUME. --- */
 bool operand_read(struct vcpu *v, void *buf, size_t n);
 bool operand_write(struct vcpu *v, const void *buf, size_t n);
+/* For any level; its VMCS is current. */
+bool operand_read_any(struct vcpu *v, void *buf, size_t n);
+bool operand_write_any(struct vcpu *v, const void *buf, size_t n);
 bool operand_pointer(struct vcpu *v, gpa_t *out);
 
 /* --- insn*.c: VMX instructions of L1 behind the prologue. VMCS01 current. --- */
@@ -132,6 +135,10 @@ extern exit_fn *const emul_plain[EXIT_REASONS]; /* by exit reason */
 /* Parts of VMREAD: the field asked for; its value to the destination, then success. */
 u64 vmread_encoding(struct vcpu *v);
 enum exit_action vmread_give(struct vcpu *v, u64 value);
+/* The same of L2, on the VMCS at VMCS12's link pointer. VMCS02 current. */
+exit_fn l0_vmread, l0_vmwrite;
+/* What L1's VMREAD or VMWRITE bitmap says of L2's instruction. */
+bool l1_wants_field(const struct vcpu *v, const struct vmcs02 *e, bool write);
 /* enter.c */
 exit_fn emul_vmlaunch, emul_vmresume;
 

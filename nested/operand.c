@@ -89,7 +89,7 @@ static __attribute__((cold)) bool operand_linear(struct vcpu *v, size_t n, bool 
 
 	if (seg > SEG_GS)
 		return segment_fault(v, seg);
-	if (v->nested->wide) {
+	if (vcpu_64bit()) {
 		if (seg >= SEG_FS)
 			ea += vcpu_seg_base(seg);
 		*linear = ea;
@@ -123,40 +123,45 @@ static inline bool plain_place(const struct vcpu *v, size_t n, enum access a, gp
 	return guest_walk_fast(&v->guest->mem, &p, ea, a, out);
 }
 
-static __attribute__((cold, noinline)) bool read_any(struct vcpu *v, void *buf, size_t n)
+/* Where the operand's bytes stand: at most two pages, both translated before either is touched. `first` bytes
+ * are in the first. */
+static bool pieces(struct vcpu *v, size_t n, enum access a, gpa_t at[2], size_t *first)
 {
-	struct paging p;
-	struct page_fault fault;
-	bool mmio = false;
 	u64 linear;
 
-	if (!operand_linear(v, n, false, &linear))
+	if (!operand_linear(v, n, a == ACCESS_WRITE, &linear))
 		return false;
-	vcpu_paging(v, &p);
-	if (guest_read_linear(&v->guest->mem, &p, linear, buf, n, ACCESS_READ, &fault, &mmio))
-		return true;
-	if (mmio) {
-		memset(buf, 0xff, n); /* an operand in device space reads like an absent bus target */
-		return true;
-	}
-	inject_page_fault(v, fault.linear, fault.error);
-	return false;
+	*first = MIN(n, PAGE_SIZE - (linear & ~PAGE_MASK));
+	return v->level->translate(v, linear, a, &at[0]) &&
+	       (*first == n || v->level->translate(v, linear + *first, a, &at[1]));
 }
 
-static __attribute__((cold, noinline)) bool write_any(struct vcpu *v, const void *buf, size_t n)
+/* Device space reads like an absent bus target, and takes writes like one. */
+__attribute__((cold)) bool operand_read_any(struct vcpu *v, void *buf, size_t n)
 {
-	struct paging p;
-	struct page_fault fault;
-	bool mmio = false;
-	u64 linear;
+	size_t first;
+	gpa_t at[2];
 
-	if (!operand_linear(v, n, true, &linear))
+	if (!pieces(v, n, ACCESS_READ, at, &first))
 		return false;
-	vcpu_paging(v, &p);
-	if (guest_write_linear(&v->guest->mem, &p, linear, buf, n, &fault, &mmio) || mmio)
-		return true;
-	inject_page_fault(v, fault.linear, fault.error);
-	return false;
+	memset(buf, 0xff, n);
+	guest_read(&v->guest->mem, at[0], buf, first);
+	if (first < n)
+		guest_read(&v->guest->mem, at[1], (char *)buf + first, n - first);
+	return true;
+}
+
+__attribute__((cold)) bool operand_write_any(struct vcpu *v, const void *buf, size_t n)
+{
+	size_t first;
+	gpa_t at[2];
+
+	if (!pieces(v, n, ACCESS_WRITE, at, &first))
+		return false;
+	guest_write(&v->guest->mem, at[0], buf, first);
+	if (first < n)
+		guest_write(&v->guest->mem, at[1], (const char *)buf + first, n - first);
+	return true;
 }
 
 bool operand_read(struct vcpu *v, void *buf, size_t n)
@@ -164,7 +169,7 @@ bool operand_read(struct vcpu *v, void *buf, size_t n)
 	gpa_t gpa;
 
 	return (likely(plain_place(v, n, ACCESS_READ, &gpa)) && guest_read(&v->guest->mem, gpa, buf, n)) ||
-	       read_any(v, buf, n);
+	       operand_read_any(v, buf, n);
 }
 
 bool operand_write(struct vcpu *v, const void *buf, size_t n)
@@ -172,7 +177,7 @@ bool operand_write(struct vcpu *v, const void *buf, size_t n)
 	gpa_t gpa;
 
 	return (likely(plain_place(v, n, ACCESS_WRITE, &gpa)) && guest_write(&v->guest->mem, gpa, buf, n)) ||
-	       write_any(v, buf, n);
+	       operand_write_any(v, buf, n);
 }
 
 bool operand_pointer(struct vcpu *v, gpa_t *out)

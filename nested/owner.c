@@ -119,6 +119,16 @@ static enum owner own_wrmsr(const struct vmcs02 *e, const struct vcpu *v)
 	return l1_if(l1_wants_msr(v, e, (u32)v->regs[RCX], true));
 }
 
+static enum owner own_vmread(const struct vmcs02 *e, const struct vcpu *v)
+{
+	return l1_if(l1_wants_field(v, e, false));
+}
+
+static enum owner own_vmwrite(const struct vmcs02 *e, const struct vcpu *v)
+{
+	return l1_if(l1_wants_field(v, e, true));
+}
+
 static enum owner own_timer(const struct vmcs02 *e, const struct vcpu *v)
 {
 	(void)e;
@@ -132,6 +142,8 @@ static owner_fn *const owner_table[EXIT_REASONS] = {
 	[EXIT_EXT_INTR] = own_always_l0,
 	[EXIT_INIT] = own_always_l0, /* a real one; L1's virtual INIT comes from the event gate */
 	[EXIT_SIPI] = own_always_l0,
+	[EXIT_VMREAD] = own_vmread,
+	[EXIT_VMWRITE] = own_vmwrite,
 	[EXIT_CR_ACCESS] = own_cr,
 	[EXIT_IO] = own_io,
 	[EXIT_RDMSR] = own_rdmsr,

@@ -101,6 +101,15 @@ void shadow_collect(struct vmcs02 *e, bool all)
 	}
 }
 
+void shadow_settle(struct vcpu *v, struct vmcs02 *e)
+{
+	if (!e->shadow.live)
+		return;
+	shadow_collect(e, true);
+	e->shadow.live = false;
+	vmcs_load(v->vmcs);
+}
+
 /* Hardware's first contents are undefined: then everything is written. */
 static void fill(struct vmcs02 *e)
 {

@@ -53,8 +53,10 @@ struct shadow_maps {
 
 /* All bits but those of the fields above that exist with these capabilities. Pure. */
 void shadow_maps_fill(struct shadow_maps *maps, const struct vmx_caps *caps);
-/* Whether an access to a field exits; `encoding` is the whole register operand. Pure. */
-bool shadow_map_exits(const u8 *map, u64 encoding);
+/* SDM "VMCS Shadowing Bitmap Addresses": a field's bit; operands of more than 15 bits always exit. */
+#define SHADOW_MAP_BYTE(encoding)  ((encoding) / 8)
+#define SHADOW_MAP_BIT(encoding)   BIT32((encoding) % 8)
+#define SHADOW_MAP_RANGE(encoding) ((encoding) >> 15)
 
 struct vcpu;
 struct vmcs02;
@@ -69,6 +71,9 @@ void shadow_link(struct vcpu *v);
 /* What L1 may have written, into VMCS12: what the next entry reads of it, or all. Leaves the shadow current.
  */
 void shadow_collect(struct vmcs02 *e, bool all);
+/* The VMCS is L2's now: all into VMCS12, and nothing of it is in the shadow until L1 makes it current again.
+ * Leaves what the vCPU runs on current. */
+void shadow_settle(struct vcpu *v, struct vmcs02 *e);
 /* VMCS12 has changed by an exit. Leaves the shadow current. */
 void shadow_publish(struct vmcs02 *e);
 

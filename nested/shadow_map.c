@@ -9,7 +9,7 @@ static void open_field(u8 *map, u32 encoding, const struct vmx_caps *caps)
 	struct vmcs12_field f;
 
 	if (vmcs12_lookup(encoding, &f) && vmcs12_exists(&f, caps))
-		map[encoding / 8] &= (u8)~BIT32(encoding % 8);
+		map[SHADOW_MAP_BYTE(encoding)] &= (u8)~SHADOW_MAP_BIT(encoding);
 }
 
 void shadow_maps_fill(struct shadow_maps *maps, const struct vmx_caps *caps)
@@ -25,9 +25,4 @@ void shadow_maps_fill(struct shadow_maps *maps, const struct vmx_caps *caps)
 		open_field(maps->read, read[i], caps);
 	for (size_t i = 0; i < ARRAY_SIZE(written); i++)
 		open_field(maps->write, written[i], caps);
-}
-
-bool shadow_map_exits(const u8 *map, u64 encoding)
-{
-	return encoding >> 15 || map[encoding / 8] >> (encoding % 8) & 1;
 }

@@ -141,19 +141,10 @@ struct vmcs02 *vmcs02_get(struct vcpu *v, u64 ptr)
 	return e;
 }
 
-/* What L1 wrote without an exit since the last one. */
-static void collect_all(struct vcpu *v, struct vmcs02 *e)
-{
-	if (!e->shadow.live)
-		return;
-	shadow_collect(e, true);
-	vmcs_load(v->vmcs);
-}
-
 void vmcs02_release(struct vcpu *v, struct vmcs02 *e)
 {
 	if (!e->enlightened) {
-		collect_all(v, e);
+		shadow_settle(v, e);
 		guest_area_fetch(v, e, e->stale);
 		write_back(v, e);
 	}

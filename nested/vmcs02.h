@@ -50,13 +50,14 @@ struct seen_of_l1 {
 struct vmcs02 {
 	u64 ptr; /* address of the VMCS in L1's memory; NO_VMCS: free for another */
 	struct vmcs12 v12;
-	bool launched; /* launch state as L1 knows it */
-	u32 dirty;     /* BIT32(enum vmcs12_group) written since the last entry */
-	u32 stale;     /* groups in which VMCS02 is newer than VMCS12: guest_area_fetch before reading them */
-	u32 eager;     /* groups that L1 reads after exits: not left stale */
-	u32 exits;     /* counts reflections */
-	u64 exit_rip;  /* RIP at the last one */
-	bool checked;  /* all checks passed at the last entry, with... */
+	bool launched;  /* launch state as L1 knows it */
+	bool is_shadow; /* its region has the shadow-VMCS indicator: it cannot be entered */
+	u32 dirty;      /* BIT32(enum vmcs12_group) written since the last entry */
+	u32 stale;    /* groups in which VMCS02 is newer than VMCS12: guest_area_fetch before reading them */
+	u32 eager;    /* groups that L1 reads after exits: not left stale */
+	u32 exits;    /* counts reflections */
+	u64 exit_rip; /* RIP at the last one */
+	bool checked; /* all checks passed at the last entry, with... */
 	bool checked_ia32e; /* ...L1's EFER.LMA */
 	struct seen_of_l1 seen;
 	bool enlightened;  /* `ptr` names an enlightened VMCS: v12 is never written back there */

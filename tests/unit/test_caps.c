@@ -56,7 +56,7 @@ static void never_more_than_hardware(void **state)
 
 static void withheld_controls(void **state)
 {
-	u32 sec = SEC_VMFUNC | SEC_SHADOW_VMCS | SEC_PML | SEC_VE | SEC_MBE | SEC_WAITPKG | SEC_CONCEAL_VMX;
+	u32 sec = SEC_VMFUNC | SEC_PML | SEC_VE | SEC_MBE | SEC_WAITPKG | SEC_CONCEAL_VMX;
 	u64 everything = ~0ull << 32;
 	struct vmx_caps hw = valid_hw, c;
 
@@ -85,7 +85,7 @@ static void offered_controls(void **state)
 {
 	u32 sec = SEC_APIC_ACCESSES | SEC_EPT | SEC_DESC_TABLE | SEC_RDTSCP | SEC_X2APIC | SEC_VPID |
 		  SEC_WBINVD | SEC_UNRESTRICTED | SEC_APIC_REGS | SEC_VID | SEC_PLE | SEC_RDRAND |
-		  SEC_INVPCID | SEC_RDSEED | SEC_XSAVES | SEC_TSC_SCALING;
+		  SEC_INVPCID | SEC_SHADOW_VMCS | SEC_RDSEED | SEC_XSAVES | SEC_TSC_SCALING;
 	struct vmx_caps c;
 
 	(void)state;

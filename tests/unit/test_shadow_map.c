@@ -6,6 +6,11 @@
 
 static struct shadow_maps maps;
 
+static bool shadow_map_exits(const u8 *map, u64 encoding)
+{
+	return SHADOW_MAP_RANGE(encoding) || map[SHADOW_MAP_BYTE(encoding)] & SHADOW_MAP_BIT(encoding);
+}
+
 static void fill(void)
 {
 	struct valid t;
