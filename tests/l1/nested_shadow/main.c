@@ -19,6 +19,17 @@ static void l2_vmread(void)
 	value = v;
 }
 
+/* Memory operands are L2's: their addresses go through its tables and L1's EPT. */
+static void l2_vmread_to_memory(void)
+{
+	asm volatile("vmread %1, %0" : "=m"(value) : "r"(field) : "cc", "memory");
+}
+
+static void l2_vmwrite_from_memory(void)
+{
+	asm volatile("vmwrite %0, %1" : : "m"(value), "r"(field) : "cc", "memory");
+}
+
 static void l2_vmwrite(void)
 {
 	outcome = vmwrite_try(field, value);
@@ -80,6 +91,15 @@ void test_main(void)
 	r = run(l2_vmwrite, VMCS_GUEST_RIP, 0x7777, true);
 	expect_done("write-no-exit", r);
 	expect_eq("write-value", shadow_get(VMCS_GUEST_RIP), 0x7777);
+	r = run(l2_vmwrite_from_memory, VMCS_GUEST_CR3, 0x5000, true);
+	expect_done("memory-write-no-exit", r);
+	r = run(l2_vmread_to_memory, VMCS_GUEST_CR3, 0, true);
+	expect_done("memory-read-no-exit", r);
+	expect_eq("memory-read-value", value, 0x5000);
+	expect_eq("l1-reads-the-same", shadow_get(VMCS_GUEST_CR3), 0x5000);
+	r = run(l2_vmwrite, VMCS_EXIT_REASON, 0x1234, true);
+	expect_done("information-write-no-exit", r);
+	expect_eq("information-value", shadow_get(VMCS_EXIT_REASON), 0x1234);
 	r = run(l2_vmread, 0x7ffe, 0, true);
 	expect_done("unknown-no-exit", r);
 	expect_eq("unknown-outcome", outcome & 0x20000, 0x20000);
