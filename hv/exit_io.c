@@ -86,8 +86,10 @@ fault:
 	return false;
 }
 
-static enum exit_action string_access(struct vcpu *v, const struct io_qual *q)
+/* Not inlined: the frame it needs would be every port access's. */
+static __attribute__((noinline)) enum exit_action string_access(struct vcpu *v, u64 qual)
 {
+	struct io_qual decoded = io_qual_decode(qual), *q = &decoded;
 	u64 mask = address_mask(), linear = vmcs_read_nw(VMCS_GUEST_LINEAR);
 	u64 flags = vmcs_read_nw(VMCS_GUEST_RFLAGS), step = flags & RFLAGS_DF ? -(u64)q->size : q->size;
 	enum reg index = q->in ? RDI : RSI;
@@ -109,10 +111,6 @@ static enum exit_action string_access(struct vcpu *v, const struct io_qual *q)
 enum exit_action exit_io(struct vcpu *v)
 {
 	u64 qual = vmcs_read_sure(VMCS_EXIT_QUAL);
-	struct io_qual q;
 
-	if (likely(!(qual & QUAL_STRING)))
-		return port_access(v, qual);
-	q = io_qual_decode(qual);
-	return string_access(v, &q);
+	return likely(!(qual & QUAL_STRING)) ? port_access(v, qual) : string_access(v, qual);
 }
