@@ -12,6 +12,7 @@
 
 #define FAST_WORDS 2
 
+/* By code. */
 static const struct call_form forms[] = {
 	/* clang-format off */
 	{ HV_FLUSH_SPACE,     3, false, false },
@@ -28,7 +29,7 @@ static const struct call_form forms[] = {
 
 const struct call_form *call_form(u16 code)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(forms) && code <= forms[ARRAY_SIZE(forms) - 1].code; i++)
 		if (forms[i].code == code)
 			return &forms[i];
 	return NULL;

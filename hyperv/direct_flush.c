@@ -79,7 +79,7 @@ bool direct_flush(struct vcpu *v, struct vmcs02 *e, enum exit_action *action)
 	enum hv_status s;
 	u32 locks = 0;
 
-	if (!is_allowed(v, e) || !hypercall_is_legal() || !call_is_flush(r.control) ||
+	if (!is_allowed(v, e) || !hypercall_is_legal(&r) || !call_is_flush(r.control) ||
 	    !read_lock_count(v, e, &locks))
 		return false;
 	s = call_decode(r.control, &c);

@@ -66,8 +66,8 @@ static enum hv_status fetch(struct vcpu *v, const struct hypercall_regs *r, cons
 	return guest_read(&v->guest->mem, GPA(r->input), in, bytes) ? HV_SUCCESS : HV_INVALID_PARAMETER;
 }
 
-static enum hv_status carry_out(struct vcpu *v, const struct hypercall_regs *r, const struct call *c,
-				bool *again)
+static __attribute__((noinline)) enum hv_status carry_out(struct vcpu *v, const struct hypercall_regs *r,
+							  const struct call *c, bool *again)
 {
 	enum hv_status s = fetch(v, r, c);
 
@@ -82,9 +82,9 @@ static enum hv_status carry_out(struct vcpu *v, const struct hypercall_regs *r, 
 }
 
 /* TLFS "Legal Hypercall Environments". */
-bool hypercall_is_legal(void)
+bool hypercall_is_legal(const struct hypercall_regs *r)
 {
-	return vcpu_cpl() == 0 && vcpu_cr0() & CR0_PE;
+	return vcpu_cpl() == 0 && (r->wide || vcpu_cr0() & CR0_PE);
 }
 
 bool hypercall(struct vcpu *v, enum exit_action *action)
@@ -99,7 +99,7 @@ bool hypercall(struct vcpu *v, enum exit_action *action)
 	r = hypercall_registers(v);
 	s = call_decode(r.control, &c);
 	/* More input than the two registers would be in XMM registers, which is not offered. */
-	if (!hypercall_is_legal() || (s == HV_SUCCESS && c.fast && call_words(&c) > FAST_WORDS)) {
+	if (!hypercall_is_legal(&r) || (s == HV_SUCCESS && c.fast && call_words(&c) > FAST_WORDS)) {
 		*action = fault_ud(v);
 		return true;
 	}

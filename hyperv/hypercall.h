@@ -26,7 +26,7 @@ struct hypercall_regs {
 };
 struct hypercall_regs hypercall_registers(const struct vcpu *v);
 void hypercall_result(struct vcpu *v, const struct hypercall_regs *r, u64 result);
-bool hypercall_is_legal(void);
+bool hypercall_is_legal(const struct hypercall_regs *r);
 
 /* wait.c: see there. `what` tells calls of the same registers apart. */
 bool wait_is_repeated(struct vcpu *v, u64 what);
