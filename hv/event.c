@@ -117,6 +117,16 @@ void event_window(u32 control, bool on)
 	vmcs_write32(VMCS_PROC_CTL, on ? proc | control : proc & ~control);
 }
 
+/* The traps that wait are the last instruction's: they come before other events, and an entry that injects
+ * one would lose them. SDM "Delivery of Pending Debug Exceptions after VM Entry". */
+bool event_trap_due(void)
+{
+	const u64 causes = BIT(12) | BIT(14) | BIT(16); /* an enabled breakpoint, single-step, RTM */
+
+	return vmcs_read_nw(VMCS_GUEST_PENDING_DBG) & causes &&
+	       !(vmcs_read32(VMCS_GUEST_INTR_STATE) & INTR_STATE_MOV_SS);
+}
+
 /* No device is given to a guest, so no host NMI is a guest's; hv/idt has counted it. */
 void host_nmi(void)
 {
@@ -205,7 +215,7 @@ static void set_intr_window(struct vcpu *v, bool on)
 /* True: the entry's one event slot is taken. */
 static bool try_nmi(struct vcpu *v)
 {
-	if (vmcs_read32(VMCS_GUEST_INTR_STATE) & (BLOCKED_STI_SS | INTR_STATE_NMI)) {
+	if (vmcs_read32(VMCS_GUEST_INTR_STATE) & (BLOCKED_STI_SS | INTR_STATE_NMI) || event_trap_due()) {
 		set_nmi_window(v, true);
 		return false;
 	}
@@ -259,6 +269,10 @@ static void try_intr(struct vcpu *v, bool slot_taken)
 	vec = vector_to_inject(v);
 	if (likely(vec < 0 && !extint)) {
 		set_intr_window(v, false);
+		return;
+	}
+	if (unlikely(event_trap_due())) {
+		set_intr_window(v, true);
 		return;
 	}
 	if (unlikely(extint))

@@ -37,6 +37,8 @@ void event_write(const struct event *e);
 /* An event whose delivery the exit interrupted goes back into v->inject (unless something is there). Call
  * from handlers of exits that can interrupt a delivery. */
 void event_requeue(struct vcpu *v);
+/* Debug traps wait in the current VMCS that the next entry delivers, if it injects nothing. */
+bool event_trap_due(void);
 /* Set or clear interrupt-window (PROC_INTR_WINDOW) or NMI-window exiting in the current VMCS. */
 void event_window(u32 control, bool on);
 

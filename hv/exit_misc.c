@@ -8,7 +8,8 @@
 enum exit_action exit_hlt(struct vcpu *v)
 {
 	insn_advance(v);
-	v->state = VCPU_HALT;
+	if (!event_trap_due()) /* a single step over HLT ends in its trap */
+		v->state = VCPU_HALT;
 	__atomic_fetch_or(&v->pending, PEND_INTR, __ATOMIC_RELAXED);
 	return RESUME;
 }

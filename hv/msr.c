@@ -155,7 +155,8 @@ static bool read_ucode(struct vcpu *v, u32 msr, u64 *value)
 	return true;
 }
 
-/* DEBUGCTL: BTF only; LBR and trace facilities are not offered. */
+/* DEBUGCTL: BTF; LBR too, which every processor has, but no MSR of a guest holds what it records. Trace
+ * facilities are not offered. */
 static bool read_debugctl(struct vcpu *v, u32 msr, u64 *value)
 {
 	(void)v, (void)msr;
@@ -166,7 +167,7 @@ static bool read_debugctl(struct vcpu *v, u32 msr, u64 *value)
 static bool write_debugctl(struct vcpu *v, u32 msr, u64 value)
 {
 	(void)v, (void)msr;
-	if (value & ~BIT(1))
+	if (value & ~(BIT(0) | BIT(1)))
 		return false;
 	vmcs_write64(VMCS_GUEST_DEBUGCTL, value);
 	return true;

@@ -6,6 +6,13 @@
 #include "hv/lapic.h"
 #include "hv/x86.h"
 
+/* Lock held. */
+static void set_hardware(struct timer_queue *q, u64 deadline)
+{
+	q->armed = deadline;
+	lapic_timer_set(deadline);
+}
+
 /* Lock held. True when the first entry changed. */
 static bool insert(struct timer_queue *q, struct timer *t)
 {
@@ -56,7 +63,7 @@ void timer_arm(struct timer *t, u64 deadline)
 	t->deadline = deadline;
 	__atomic_store_n(&t->cpu, c, __ATOMIC_RELEASE);
 	if (insert(&c->timers, t))
-		lapic_timer_set(deadline);
+		set_hardware(&c->timers, deadline);
 	spin_unlock(&c->timers.lock);
 }
 
@@ -82,7 +89,8 @@ void timer_run(void)
 	while ((t = take_due(q, rdtsc())))
 		t->fn(t->arg);
 	spin_lock(&q->lock);
+	q->armed = 0;
 	if (q->first)
-		lapic_timer_set(q->first->deadline);
+		set_hardware(q, q->first->deadline);
 	spin_unlock(&q->lock);
 }

@@ -23,6 +23,7 @@ struct timer {
 struct timer_queue {
 	struct spinlock lock;
 	struct timer *first;
+	u64 armed; /* what the hardware timer is set to; 0: nothing. Only this CPU touches it */
 };
 
 /* (Re)arm on this CPU. A deadline in the past fires at once (at the next chance of the CPU, not inside the

@@ -139,8 +139,17 @@ static enum ept12_status walk_once(const struct ept12 *e, ngpa_t addr, u64 acces
 	return EPT12_OK;
 }
 
+/* SDM "Accessed and Dirty Flags for EPT": with the flags, L2's walk of its own tables both reads and writes
+ * them. */
+static bool walk_writes(const struct ept12 *e, u64 hw_qual)
+{
+	return e->eptp & EPTP_AD && (hw_qual & (EPT_QUAL_LINEAR | EPT_QUAL_FINAL)) == EPT_QUAL_LINEAR;
+}
+
 void ept12_walk(const struct ept12 *e, ngpa_t addr, u64 hw_qual, struct ept12_result *out)
 {
+	if (walk_writes(e, hw_qual))
+		hw_qual |= EPT_QUAL_READ | EPT_QUAL_WRITE;
 	*out = (struct ept12_result){.status = EPT12_VIOLATION, .level = EPT_LEVELS};
 	if (!(addr.v >> LINEAR_GPA_BITS)) {
 		out->status = EPT12_RETRY;

@@ -135,7 +135,7 @@ static bool intr_open(void)
 	       !(vmcs_read32(VMCS_GUEST_INTR_STATE) & BLOCKED_STI_SS);
 }
 
-/* INIT, SIPI and the preemption timer. True: L1 runs now. */
+/* INIT and SIPI. True: L1 runs now. */
 static bool give_signals(struct vcpu *v)
 {
 	struct nested *n = v->nested;
@@ -152,11 +152,37 @@ static bool give_signals(struct vcpu *v)
 			return true;
 		}
 	}
-	if (n->activity != ACTIVITY_WAIT_SIPI && timer_expired(v)) {
-		reflect_simple(v, EXIT_TIMER, 0);
-		return true;
-	}
 	return false;
+}
+
+static bool timer_due(const struct vcpu *v)
+{
+	return v->nested->activity != ACTIVITY_WAIT_SIPI && timer_expired(v);
+}
+
+/*
+ * Debug traps of L2's last instruction, which hardware delivers or exits with, come before whatever else is
+ * due; they also end a halt. True: enter, and come back at once for the rest.
+ */
+static bool trap_first(struct vcpu *v, bool due)
+{
+	struct nested *n = v->nested;
+
+	if (!(n->activity == ACTIVITY_HLT || (n->activity == ACTIVITY_ACTIVE && due)) || !event_trap_due())
+		return false;
+	n->activity = ACTIVITY_ACTIVE;
+	v->state = VCPU_RUN;
+	n->immediate_exit = true;
+	return true;
+}
+
+/* True: L1 runs now. */
+static bool give_timer(struct vcpu *v)
+{
+	if (!timer_due(v))
+		return false;
+	reflect_simple(v, EXIT_TIMER, 0);
+	return true;
 }
 
 /* A window L1 asked for is open at once in an L2 that is halted; hardware, which does not know of the halt,
@@ -239,9 +265,14 @@ static bool exit_waits(struct vcpu *v)
 static bool give_events(struct vcpu *v)
 {
 	struct nested *n = v->nested;
+	bool intr = takes_interrupts(n) && vcpu_intr_pending(v);
 
 	if (!n->event_in_entry) {
-		if (give_signals(v) || give_windows(v))
+		if (give_signals(v))
+			return true;
+		if (trap_first(v, intr || n->nmi || timer_due(v)))
+			return false;
+		if (give_timer(v) || give_windows(v))
 			return true;
 		if (n->nmi && n->activity != ACTIVITY_WAIT_SIPI && give_nmi(v))
 			return true;
@@ -250,7 +281,7 @@ static bool give_events(struct vcpu *v)
 	}
 	if (n->event_in_entry && exit_waits(v))
 		n->immediate_exit = true;
-	else if (takes_interrupts(n) && vcpu_intr_pending(v))
+	else if (intr)
 		return give_interrupt(v);
 	return false;
 }

@@ -61,6 +61,7 @@ struct nested {
 	struct l2_exit queued;    /* an exit for L1 that the gate is to give; reason 0: none */
 	u64 timer_deadline; /* L1's preemption timer: host TSC >> timer_shift; with PIN_TIMER in VMCS12 */
 	u64 slice_end;      /* L0's own, likewise */
+	u64 host_deadline;  /* the CPU's `timers.armed` as slice_end has taken it into account */
 	bool timer_short;   /* VMCS02's timer field holds less than what is left of the slice */
 	struct timer wake;  /* the preemption timer of an L2 that is not active */
 	struct l0_needs needs;

@@ -132,5 +132,6 @@ bool l2_read_physical(struct vcpu *v, ngpa_t a, void *buf, size_t n)
 	struct l2_walk w = {.v = v};
 	gpa_t gpa;
 
-	return to_l1(&w, a.v, EPT_QUAL_READ, &gpa) && guest_read(&v->guest->mem, gpa, buf, n);
+	return to_l1(&w, a.v, EPT_QUAL_READ | EPT_QUAL_FINAL, &gpa) &&
+	       guest_read(&v->guest->mem, gpa, buf, n);
 }

@@ -13,8 +13,8 @@
 #define NESTED_ORDER 1
 _Static_assert(sizeof(struct nested) <= PAGE_SIZE << NESTED_ORDER, "struct nested fits its pages");
 
-/* IA32_DEBUGCTL as hv/msr.c lets L1 write it: BTF. */
-#define DEBUGCTL_OFFERED BIT(1)
+/* IA32_DEBUGCTL as hv/msr.c lets L1 write it: LBR, BTF. */
+#define DEBUGCTL_OFFERED (BIT(0) | BIT(1))
 #define EFER_OFFERED     (EFER_SCE | EFER_LME | EFER_LMA | EFER_NXE)
 
 const struct level level_l2 = {

@@ -36,14 +36,33 @@ static void new_slice(struct vcpu *v)
 	v->nested->timer_short = false;
 }
 
+/*
+ * An emulated processor may hold the host's timer interrupt back while L2 has interrupts off, where L1's own
+ * timer has to end L2: the slice then ends with L0's next deadline.
+ */
+static void end_with_deadline(struct vcpu *v)
+{
+	struct nested *n = v->nested;
+	u64 end = (n->host_deadline >> l0_controls.timer_shift) + 1;
+
+	if (n->host_deadline && end < n->slice_end) {
+		n->slice_end = end;
+		n->timer_short = true;
+	}
+}
+
 void timer_start(struct vcpu *v)
 {
 	struct nested *n = v->nested;
 
 	if (l1_timer(v))
 		n->timer_deadline = now() + n->current->v12.preempt_timer;
-	if (hardware_timer())
-		new_slice(v);
+	if (!hardware_timer())
+		return;
+	new_slice(v);
+	n->host_deadline = v->cpu->timers.armed;
+	if (!(n->current->v12.guest_rflags & RFLAGS_IF))
+		end_with_deadline(v);
 }
 
 void timer_set(struct vcpu *v)
@@ -56,6 +75,10 @@ void timer_set(struct vcpu *v)
 		if (n->immediate_exit)
 			cpu_kick(v->cpu); /* an interrupt waits for the entry */
 		return;
+	}
+	if (unlikely(v->cpu->timers.armed != n->host_deadline)) {
+		n->host_deadline = v->cpu->timers.armed;
+		end_with_deadline(v);
 	}
 	if (!shorter && !n->timer_short)
 		return; /* hardware saved what is left of the slice */
@@ -82,6 +105,7 @@ enum exit_action timer_exit(struct vcpu *v)
 
 	if (n->immediate_exit || left_until(n->slice_end))
 		return RESUME;
+	timer_run();
 	new_slice(v);
 	return v->preempt ? RESCHEDULE : RESUME;
 }

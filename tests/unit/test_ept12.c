@@ -215,6 +215,24 @@ static void flags_only_when_allowed(void **state)
 	assert_int_equal(*entry12(L2 + 2 * MIB, 2) & (EPT_ACCESSED | EPT_DIRTY), EPT_ACCESSED | EPT_DIRTY);
 }
 
+/* A walk of L2's own tables is a write with flags, a read without. */
+static void flags_make_table_walks_writes(void **state)
+{
+	const u64 table_walk = EPT_QUAL_LINEAR;
+
+	(void)state;
+	map12(L2, 0x3000, 1, EPT_READ | WB);
+	assert_int_equal(walk(L2, READ | table_walk), EPT12_OK);
+	e.eptp |= EPTP_AD;
+	assert_int_equal(walk(L2, READ | LINEAR), EPT12_OK);
+	assert_int_equal(walk(L2, READ), EPT12_OK); /* no walk: a load of PDPTEs */
+	assert_int_equal(walk(L2, READ | table_walk), EPT12_VIOLATION);
+	assert_int_equal(r.qual, READ | WRITE | table_walk | EPT_QUAL_PERM(EPT_READ));
+	map12(L2, 0x3000, 1, RWX_WB);
+	assert_int_equal(walk(L2, READ | table_walk), EPT12_OK);
+	assert_true(*entry12(L2, 1) & EPT_DIRTY);
+}
+
 static int teardown(void **state)
 {
 	(void)state;
@@ -234,6 +252,7 @@ int main(void)
 		cmocka_unit_test_setup(tables_outside_ram, setup),
 		cmocka_unit_test_setup(accessed_and_dirty, setup),
 		cmocka_unit_test_setup(flags_only_when_allowed, setup),
+		cmocka_unit_test_setup(flags_make_table_walks_writes, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, teardown);

@@ -81,12 +81,17 @@ static void hardware_is_written_for_the_first_only(void **state)
 	timer_arm(&t[2], FUTURE);
 	assert_int_equal(writes, 2);
 	assert_int_equal(hardware, FUTURE);
+	assert_int_equal(cpu[0].timers.armed, hardware);
 	timer_cancel(&t[2]);
 	timer_cancel(&t[1]);
 	assert_int_equal(writes, 2);
 	timer_run(); /* the interrupt of the cancelled one finds nothing due and sets the next */
 	assert_string_equal(fired, "");
 	assert_int_equal(hardware, FUTURE + 100);
+	assert_int_equal(cpu[0].timers.armed, hardware);
+	timer_cancel(&t[0]);
+	timer_run();
+	assert_int_equal(cpu[0].timers.armed, 0);
 }
 
 static void cancelled_timers_do_not_fire(void **state)

@@ -93,6 +93,40 @@ static void sti_shadow(void)
 	expect_eq("sti-shadow-ends-behind-in", interrupted_rip, behind);
 }
 
+/* An interrupt that an emulated instruction raises comes behind the single-step trap, not instead of it. */
+static void step_into_interrupt(void)
+{
+	u64 behind;
+
+	trap_handle(VEC_DB, on_debug);
+	interrupted_rip = 0;
+	asm volatile("sti");
+	behind = STEP("movl %%eax, (%%rcx)", ICR_SELF | ICR_ASSERT | 0x52, 0xfee00000 + APIC_ICR);
+	asm volatile("cli");
+	trap_handle(VEC_DB, NULL);
+	expect_eq("step-into-interrupt", step_rip[0], behind);
+	expect_eq("step-into-interrupt-taken", interrupted_rip, behind);
+}
+
+/* HLT with TF set ends at once, by its trap, and does not wait for the timer. */
+static void step_over_hlt(void)
+{
+	u64 behind;
+
+	trap_handle(VEC_DB, on_debug);
+	interrupted_rip = 0;
+	lapic_write(APIC_TIMER_DIVIDE, 0xb);
+	lapic_write(APIC_LVT_TIMER, 0x52);
+	lapic_write(APIC_TIMER_INITIAL, 10000000);
+	asm volatile("sti");
+	behind = STEP("hlt", 0, 0);
+	asm volatile("cli");
+	lapic_write(APIC_LVT_TIMER, LVT_MASKED);
+	trap_handle(VEC_DB, NULL);
+	expect_eq("step-hlt-rip", step_rip[0], behind);
+	expect_eq("step-hlt-not-woken-by-interrupt", interrupted_rip, 0);
+}
+
 static void prefixes(void)
 {
 	u64 a = 0, b, c = 0, d;
@@ -139,6 +173,8 @@ void test_main(void)
 	lapic_enable();
 	single_step();
 	sti_shadow();
+	step_into_interrupt();
+	step_over_hlt();
 	prefixes();
 	canonical_hole();
 }

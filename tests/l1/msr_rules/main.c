@@ -72,6 +72,8 @@ static const struct rule rules[] = {
 	{"kernel-gs-base", MSR_KERNEL_GS_BASE, CANONICAL, 0},
 	{"kernel-gs-not-canonical", MSR_KERNEL_GS_BASE, NONCANONICAL, GP},
 	{"tsc-aux", MSR_TSC_AUX, 0x12345678, 0},
+	{"debugctl-lbr-btf", MSR_DEBUGCTL, 3, 0},
+	{"debugctl-reserved", MSR_DEBUGCTL, BIT(40), GP},
 	{"mtrrcap-read-only", MSR_MTRRCAP, 0, GP},
 	{"mtrr-def-type-2", MSR_MTRR_DEF, 0xc02, GP},
 	{"mtrr-def-reserved", MSR_MTRR_DEF, 0x1c06, GP},

@@ -255,6 +255,29 @@ static void tables_untouched(void)
 	expect_eq("pde-untouched", *ept_entry(l2_ept(), gpa, PAGE_2M) & (EPT_A | EPT_D), 0);
 }
 
+/* With the flags a page walk of L2 counts as a write of its tables, which it also reads. */
+static void accessed_dirty_walk(void)
+{
+	u64 pml4 = addr_of(page_pml4);
+	u64 *e = ept_entry(l2_ept(), pml4, PAGE_SIZE), old = *e;
+	struct vm_result r;
+
+	l2_prepare(l2_read);
+	vmwrite(VMCS_EPTP, ept_pointer(l2_ept()) | EPTP_AD);
+	*e = old & ~EPT_W;
+	invept(2, 0);
+	r = l2_launch();
+	expect_exit("ad-walk-needs-write", r, EXIT_EPT_VIOLATION);
+	expect_eq("ad-walk-qualification", r.qual & 0x1bf,
+		  EPT_Q_READ | EPT_Q_WRITE | EPT_Q_R | EPT_Q_X | EPT_Q_LINEAR);
+	*e = old & ~EPT_D;
+	invept(2, 0);
+	r = l2_run();
+	expect_done("ad-walk-run", r);
+	expect_eq("ad-walk-sets-d", *e & (EPT_A | EPT_D), EPT_A | EPT_D);
+	*e = old;
+}
+
 static void accessed_dirty(void)
 {
 	struct vm_result r;
@@ -280,6 +303,7 @@ static void accessed_dirty(void)
 	r = l2_run();
 	expect_done("ad-cleared-run", r);
 	expect_eq("ad-set-again", *entry() & (EPT_A | EPT_D), EPT_A | EPT_D);
+	accessed_dirty_walk();
 }
 
 void test_main(void)

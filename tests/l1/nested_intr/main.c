@@ -134,6 +134,43 @@ static void pending_at_entry(void)
 	expect_eq("pending-if-0-once", hits, 1);
 }
 
+static void l2_spin_closed(void)
+{
+	for (volatile u32 i = 0; i < 1000000; i++)
+		;
+}
+
+static void l2_arm_and_spin_closed(void)
+{
+	lapic_write(APIC_TIMER_INITIAL, 1000);
+	l2_spin_closed();
+}
+
+static void check_closed(const char *name, l2_fn *fn, u32 timer)
+{
+	struct vm_result r;
+
+	hits = 0;
+	l2_prepare(fn);
+	vmcs_set_bits(VMCS_PIN_CTL, PIN_EXT_INT);
+	if (timer)
+		lapic_write(APIC_TIMER_INITIAL, timer);
+	r = l2_launch();
+	expect_exit(name, r, EXIT_EXT_INT);
+	lapic_write(APIC_TIMER_INITIAL, 0);
+	sti_nop_cli();
+}
+
+/* L1's timer runs out while L2 spins with IF = 0; armed by L1, and by L2 in L1's own local APIC. */
+static void timer_and_closed_l2(void)
+{
+	lapic_write(APIC_TIMER_DIVIDE, 0xb);
+	lapic_write(APIC_LVT_TIMER, VECTOR);
+	check_closed("timer-ends-closed-l2", l2_spin_closed, 100000);
+	check_closed("timer-of-closed-l2", l2_arm_and_spin_closed, 0);
+	lapic_write(APIC_LVT_TIMER, LVT_MASKED);
+}
+
 static void window(void)
 {
 	struct vm_result r;
@@ -224,6 +261,7 @@ void test_main(void)
 	exit_with_ack();
 	straight_into_l2();
 	pending_at_entry();
+	timer_and_closed_l2();
 	window();
 	halt();
 	sum_of_deliveries();

@@ -28,6 +28,47 @@ static void l2_call_one(void)
 	l2_call(1);
 }
 
+static void on_db(struct regs *r)
+{
+	(void)r;
+	hits++;
+	write_dr6(0xffff0ff0);
+}
+
+/* A debug trap that waits at the entry is L2's before anything else happens, and wakes it from HLT. */
+#define PENDING_B1 (BIT(12) | BIT(1))
+static void behind_debug_trap(void)
+{
+	struct vm_result r;
+
+	trap_handle(VEC_DB, on_db);
+	l2_prepare(l2_spin);
+	vmcs_set_bits(VMCS_PIN_CTL, PIN_TIMER);
+	vmwrite(VMCS_PREEMPTION_TIMER, 0);
+	vmwrite(VMCS_GUEST_PENDING_DEBUG, PENDING_B1);
+	r = l2_launch();
+	expect_exit("zero-with-pending-trap", r, EXIT_TIMER);
+	expect_eq("trap-first", r.rip, addr_of(trap_stub(VEC_DB)));
+
+	vmwrite(VMCS_GUEST_PENDING_DEBUG, PENDING_B1);
+	vmwrite(VMCS_EXCEPTION_BITMAP, BIT(VEC_DB));
+	r = l2_run();
+	expect_exit("trap-wanted-by-l1", r, EXIT_EXCEPTION);
+	expect_eq("trap-qualification", r.qual, BIT(1));
+
+	hits = 0;
+	l2_prepare(l2_call_one);
+	vmcs_clear_bits(VMCS_PROC_CTL, PROC_HLT);
+	vmcs_set_bits(VMCS_PIN_CTL, PIN_TIMER);
+	vmwrite(VMCS_PREEMPTION_TIMER, 1000000);
+	vmwrite(VMCS_GUEST_ACTIVITY_STATE, 1);
+	vmwrite(VMCS_GUEST_PENDING_DEBUG, PENDING_B1);
+	r = l2_launch();
+	expect_exit("trap-ends-halt", r, EXIT_VMCALL);
+	expect_eq("trap-once", hits, 1);
+	trap_handle(VEC_DB, NULL);
+}
+
 static struct vm_result run(l2_fn *fn, u32 value)
 {
 	l2_prepare(fn);
@@ -71,6 +112,7 @@ void test_main(void)
 	expect_eq("event-was-delivered-first", r.idt_info & INTR_VALID, 0);
 	expect_eq("stands-at-handler", r.rip, addr_of(trap_stub(VEC_UD)));
 	trap_handle(VEC_UD, NULL);
+	behind_debug_trap();
 
 	r = run(l2_call_one, 0x10000000);
 	expect_exit("other-exit-first", r, EXIT_VMCALL);
