@@ -14,6 +14,7 @@
 #include "hv/options.h"
 #include "hv/panic.h"
 #include "hv/personality.h"
+#include "hv/pmu.h"
 #include "hv/poweroff.h"
 #include "hv/print.h"
 #include "hv/sched.h"
@@ -157,6 +158,7 @@ static void virtual_cpu(void)
 	if (!vmcs_init_caps())
 		stop("this CPU's VMX is not sufficient");
 	cpuid_init();
+	pmu_init();
 	msr_init();
 	apicv_init();
 }

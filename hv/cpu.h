@@ -6,6 +6,7 @@
 #ifndef NIDUS_HV_CPU_H
 #define NIDUS_HV_CPU_H
 
+#include "hv/pmu.h"
 #include "hv/spinlock.h"
 #include "hv/timer.h"
 #include "hv/types.h"
@@ -17,6 +18,7 @@
 #define HOST_VEC_TIMER    0xf0
 #define HOST_VEC_KICK     0xf1 /* look at pending work; no other meaning */
 #define HOST_VEC_CONSOLE  0xf2
+#define HOST_VEC_PMI      0xf3 /* hv/pmu */
 #define HOST_VEC_SPURIOUS 0xff
 
 /* Selectors of the host GDT. */
@@ -48,7 +50,8 @@ struct cpu {
 	u8 tss[104];
 	void *stacks; /* guard pages and the stacks of NMI, #DF, #MC below stack_top */
 	void *vmxon_page;
-	u64 nmis; /* host NMIs seen */
+	u64 nmis;       /* host NMIs seen */
+	struct pmu pmu; /* what its PMU's registers hold; counts as of the last vCPU's leaving */
 };
 
 extern struct cpu *cpus[CPUS_MAX];

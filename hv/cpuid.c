@@ -6,6 +6,7 @@
 #include "hv/cpuid.h"
 #include "hv/exit.h"
 #include "hv/personality.h"
+#include "hv/pmu.h"
 #include "hv/timer.h"
 #include "hv/vcpu.h"
 #include "hv/vcpu_switch.h"
@@ -277,7 +278,8 @@ static u32 clamp(u32 leaf)
 }
 
 #define DYNAMIC_LEAVES                                                                                       \
-	(BIT32(0x1) | BIT32(0x4) | BIT32(0x7) | BIT32(0xb) | BIT32(0xd) | BIT32(LEAF_PERSONALITY))
+	(BIT32(0x1) | BIT32(0x4) | BIT32(0x7) | BIT32(0xa) | BIT32(0xb) | BIT32(0xd) |                       \
+	 BIT32(LEAF_PERSONALITY))
 
 /* Leaves that follow the vCPU's state or the subleaf. `leaf` is clamped, `raw` is what was asked for. */
 static struct cpuid dynamic(struct vcpu *v, u32 leaf, u32 raw, u32 sub)
@@ -289,6 +291,8 @@ static struct cpuid dynamic(struct vcpu *v, u32 leaf, u32 raw, u32 sub)
 		return leaf_4(v, sub);
 	case 0x7:
 		return leaf_7(v, sub);
+	case 0xa:
+		return pmu_cpuid(v);
 	case 0xb:
 		return leaf_b(v, sub);
 	case LEAF_PERSONALITY:

@@ -16,6 +16,7 @@ exit_fn exit_slice_over;         /* the preemption timer armed by vmcs_arm_slice
 exit_fn exit_exception;
 exit_fn exit_intr_window, exit_nmi_window, exit_triple_fault, exit_tpr_threshold;
 
+exit_fn exit_rdpmc; /* hv/pmu.c */
 exit_fn exit_cpuid, exit_rdmsr, exit_wrmsr, exit_cr, exit_io, exit_ept_violation, exit_ept_misconfig;
 exit_fn exit_hlt, exit_xsetbv, exit_vmcall, exit_ud, exit_gp, exit_skip, exit_task_switch, exit_rdtsc,
 	exit_rdtscp;

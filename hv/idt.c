@@ -6,6 +6,7 @@
 #include "hv/guest_console.h"
 #include "hv/lapic.h"
 #include "hv/panic.h"
+#include "hv/pmu.h"
 #include "hv/trap.h"
 #include "hv/x86.h"
 #include "mm/guest_access.h"
@@ -107,7 +108,9 @@ void host_interrupt(u8 vector)
 	if (vector == HOST_VEC_SPURIOUS)
 		return;
 	lapic_eoi();
-	if (vector == HOST_VEC_TIMER)
+	if (vector == HOST_VEC_PMI)
+		pmu_interrupt();
+	else if (vector == HOST_VEC_TIMER)
 		timer_run();
 	else if (vector == HOST_VEC_CONSOLE)
 		guest_console_input();

@@ -139,6 +139,11 @@ void lapic_eoi(void)
 	lapic_write(APIC_EOI, 0);
 }
 
+void lapic_set_pmi(bool on)
+{
+	lapic_write(APIC_LVT_PMC, on ? HOST_VEC_PMI : LVT_MASKED | HOST_VEC_SPURIOUS);
+}
+
 static void wait_icr(void)
 {
 	for (u32 i = 0; i < BUSY_LOOPS && (lapic_read(APIC_ICR_LOW) & ICR_BUSY); i++)

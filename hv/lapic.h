@@ -15,6 +15,8 @@ u32 lapic_id(void);
 /* The same from CPUID, before lapic_init. */
 u32 lapic_cpuid_id(void);
 void lapic_eoi(void);
+/* Interrupt HOST_VEC_PMI when a performance counter runs over; delivering it switches it off. */
+void lapic_set_pmi(bool on);
 /* One fixed interrupt to one physical CPU by APIC id. */
 void lapic_ipi(u32 apic_id, u8 vector);
 void lapic_nmi(u32 apic_id);

@@ -10,6 +10,7 @@
 #include "hv/lib.h"
 #include "hv/msr.h"
 #include "hv/personality.h"
+#include "hv/pmu.h"
 
 u8 l1_msr_bitmap[4096] __attribute__((aligned(4096)));
 u8 l1_io_bitmap[8192] __attribute__((aligned(4096)));
@@ -135,7 +136,7 @@ static bool read_misc_enable(struct vcpu *v, u32 msr, u64 *value)
 {
 	(void)msr;
 	/* No branch trace storage, no PEBS: SDM "IA32_MISC_ENABLE" bits 11 and 12. */
-	*value = v->misc_enable | BIT(11) | BIT(12);
+	*value = v->misc_enable | BIT(11) | BIT(12) | (v->pmu ? BIT(7) : 0);
 	return true;
 }
 
@@ -316,12 +317,14 @@ static const struct msr_rule msr_table[] = {
 	{ MSR_TSC_ADJUST, MSR_TSC_ADJUST, read_tsc_adjust, write_tsc_adjust, 0 },
 	{ MSR_UCODE_WRITE, MSR_UCODE_WRITE, no_read, write_nothing, 0 },
 	{ MSR_UCODE_REV, MSR_UCODE_REV, read_ucode, write_nothing, 0 },
+	{ MSR_PMC0, MSR_PMC0 + PMU_COUNTERS - 1, pmu_read, pmu_write, 0 },
 	{ MSR_PLATFORM_INFO, MSR_PLATFORM_INFO, read_zero, no_write, 0 }, /* no CPUID faulting, no ratios */
 	{ MSR_MTRRCAP, MSR_MTRRCAP, mtrr_read_cap, no_write, 0 },
 	{ MSR_MISC_FEATURES, MSR_MISC_FEATURES, no_read, no_write, 0 },
 	{ MSR_SYSENTER_CS, MSR_SYSENTER_EIP, read_sysenter, write_sysenter, PASS_BOTH },
 	{ MSR_MCG_CAP, MSR_MCG_CAP, read_zero, no_write, 0 },	/* machine-check architecture with no banks */
 	{ MSR_MCG_STATUS, MSR_MCG_STATUS, read_zero, write_nothing, 0 },
+	{ MSR_PERFEVTSEL0, MSR_PERFEVTSEL0 + PMU_COUNTERS - 1, pmu_read, pmu_write, 0 },
 	{ MSR_MISC_ENABLE, MSR_MISC_ENABLE, read_misc_enable, write_misc_enable, 0 },
 	{ MSR_DEBUGCTL, MSR_DEBUGCTL, read_debugctl, write_debugctl, PASS_READ },
 	{ MSR_MTRR_PHYSBASE0, MSR_MTRR_PHYSBASE0 + 2 * MTRR_VAR_COUNT - 1, mtrr_read_var, mtrr_write_var, 0 },
@@ -330,6 +333,8 @@ static const struct msr_rule msr_table[] = {
 	{ MSR_MTRR_FIX4K, MSR_MTRR_FIX4K + 7, mtrr_read_fixed, mtrr_write_fixed, 0 },
 	{ MSR_PAT, MSR_PAT, read_pat, write_pat, PASS_BOTH },
 	{ MSR_MTRR_DEF_TYPE, MSR_MTRR_DEF_TYPE, mtrr_read_def, mtrr_write_def, 0 },
+	{ MSR_FIXED_CTR0, MSR_FIXED_CTR0 + PMU_FIXED - 1, pmu_read, pmu_write, 0 },
+	{ MSR_FIXED_CTR_CTRL, MSR_PERF_GLOBAL_OVF, pmu_read, pmu_write, 0 },
 	{ MSR_VMX_BASIC, MSR_VMX_VMFUNC, read_vmx, no_write, 0 },
 	{ MSR_TSC_DEADLINE, MSR_TSC_DEADLINE, vlapic_msr_read, vlapic_msr_write, 0 },
 	{ MSR_X2APIC_BASE, MSR_X2APIC_BASE + 0xff, vlapic_msr_read, vlapic_x2apic_write, 0 },

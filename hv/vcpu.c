@@ -8,6 +8,7 @@
 #include "hv/insn_memo.h"
 #include "hv/lib.h"
 #include "hv/personality.h"
+#include "hv/pmu.h"
 #include "hv/tlb.h"
 #include "hv/vcpu_switch.h"
 #include "hv/vmcs_init.h"
@@ -37,8 +38,9 @@ struct vcpu *vcpu_create(struct guest *g, u32 index, struct cpu *cpu)
 	v->fpu = fpu_alloc();
 	v->memos = page_alloc();
 	v->lapic = vlapic_create(v);
-	if (!v->vpid || !v->fpu || !v->memos || !v->lapic || !vmcs_create(&v->vmcs01) ||
-	    (g->desc.vmx && !nested_create(v)) || (g->personality && !g->personality->create(v))) {
+	if ((g->desc.pmu && !pmu_create(v)) || !v->vpid || !v->fpu || !v->memos || !v->lapic ||
+	    !vmcs_create(&v->vmcs01) || (g->desc.vmx && !nested_create(v)) ||
+	    (g->personality && !g->personality->create(v))) {
 		vcpu_destroy(v);
 		return NULL;
 	}
@@ -57,6 +59,8 @@ void vcpu_destroy(struct vcpu *v)
 		vlapic_destroy(v->lapic);
 	if (v->vmcs01.page)
 		page_free(v->vmcs01.page);
+	if (v->pmu)
+		page_free(v->pmu);
 	if (v->memos)
 		page_free(v->memos);
 	fpu_free(v->fpu);
@@ -140,6 +144,8 @@ static void reset_power_on(struct vcpu *v)
 	memset(v->mtrr_fixed, 0, sizeof(v->mtrr_fixed));
 	memset(v->mtrr_var, 0, sizeof(v->mtrr_var));
 	fpu_reset(v->fpu);
+	if (v->pmu)
+		pmu_reset(v);
 }
 
 void vcpu_reset(struct vcpu *v, bool init)

@@ -16,6 +16,7 @@
 struct cpu;
 struct insn_memo;
 struct nested;
+struct pmu;
 struct vcpu;
 
 /* Register numbers as in instruction information and ModRM. RSP lives in the VMCS; its slot here is unused.
@@ -107,7 +108,8 @@ struct vcpu {
 	/* State that stays in the registers until another vCPU is loaded on this CPU. */
 	u64 cr2, dr[4], dr6;
 	u64 star, lstar, cstar, fmask, kernel_gs;
-	void *fpu; /* XSAVE area */
+	void *fpu;       /* XSAVE area */
+	struct pmu *pmu; /* hv/pmu; NULL: none */
 
 	struct insn_memo *memos; /* of L1's accesses to devices */
 
@@ -183,6 +185,8 @@ u8 vcpu_intr_ack(struct vcpu *v);
 bool nested_create(struct vcpu *v);
 void nested_reset(struct vcpu *v); /* back to VMCS01, not in VMX operation */
 void nested_destroy(struct vcpu *v);
+/* A field that VMCS02s hold for L1 changed: all are written whole at their next entry. */
+void nested_write_anew(struct vcpu *v);
 /* In VMX operation, root: CR0/CR4 fixed bits are enforced. */
 bool nested_vmxon(const struct vcpu *v);
 /* All VMX instructions of L1: exits 18-27 (VMCALL only when in VMX operation), 50, 53, 59. */

@@ -118,6 +118,8 @@ void vcpu_unload(struct vcpu *v)
 	debug_save(v);
 	msrs_save(v);
 	fpu_save(v->fpu);
+	if (v->pmu)
+		pmu_unload(v);
 	c->loaded = NULL;
 }
 
@@ -134,6 +136,8 @@ void vcpu_load(struct vcpu *v)
 		msrs_restore(v);
 		debug_restore(v);
 		write_cr2(v->cr2);
+		if (v->pmu)
+			pmu_load(v);
 		/* Before v->pending is looked at: hyperv/wait.c looks in the other order. */
 		__atomic_store_n(&c->loaded, v, __ATOMIC_SEQ_CST);
 	}

@@ -2,6 +2,7 @@
 /* Which controls L0 uses for an L1, and the parts of a VMCS that do not change while a guest runs. */
 #include "hv/vmcs_init.h"
 #include "hv/cpu.h"
+#include "hv/pmu.h"
 #include "hv/print.h"
 #include "hv/tlb.h"
 #include "hv/vcpu.h"
@@ -130,6 +131,8 @@ void vmcs_init_l1(struct vcpu *v)
 	vmcs_write64(VMCS_TSC_OFFSET, v->tsc_offset);
 	vmcs_write16(VMCS_VPID, v->vpid);
 	vmcs_write_host_state(v);
+	if (v->pmu)
+		pmu_write_vmcs(v);
 	if (l0_controls.pin & PIN_TIMER)
 		vmcs_arm_slice(v);
 }

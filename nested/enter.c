@@ -5,6 +5,7 @@
  */
 #include "hv/cpuid.h"
 #include "hv/exit.h"
+#include "hv/pmu.h"
 #include "hv/print.h"
 #include "hv/tlb.h"
 #include "mm/guest_copy.h"
@@ -87,6 +88,10 @@ static void write_constants(struct vcpu *v)
 	vmcs_write32(VMCS_ENTRY_INTR_INFO, 0);
 	vmcs_write32(VMCS_GUEST_ACTIVITY, ACTIVITY_ACTIVE);
 	vmcs_write_host_state(v);
+	if (v->pmu) {
+		vmcs_write64(VMCS_GUEST_PERF_GLOBAL_CTRL, v->pmu->global);
+		vmcs_write64(VMCS_HOST_PERF_GLOBAL_CTRL, 0);
+	}
 }
 
 /* L1's page as hardware uses it. One that is no RAM is replaced: L2 finds zeros in it, and nobody sees its

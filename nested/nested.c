@@ -27,6 +27,17 @@ void nested_switch(struct vcpu *v, struct vmcs *vmcs, const struct level *level)
 	vmcs_load(vmcs);
 }
 
+void nested_write_anew(struct vcpu *v)
+{
+	struct nested *n = v->nested;
+
+	for (unsigned i = 0; i < NESTED_CACHE; i++)
+		if (n->cache[i]) {
+			n->cache[i]->known = 0;
+			n->cache[i]->checked = false;
+		}
+}
+
 bool nested_in_l2(const struct vcpu *v)
 {
 	return v->level != &level_l1;
@@ -198,6 +209,10 @@ bool nested_create(struct vcpu *v)
 	fill_facts(v);
 	n->shadowing = shadow_possible(&hw, &n->caps);
 	needs_init(&n->needs);
+	if (v->pmu) {
+		n->needs.entry |= ENTRY_LOAD_PERF;
+		n->needs.exit |= EXIT_LOAD_PERF;
+	}
 	n->sept = find_sept(v);
 	return n->scratch && n->sept;
 }

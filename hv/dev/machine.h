@@ -66,6 +66,8 @@ void vlapic_tsc_changed(struct vcpu *v);
 u8 vlapic_tpr(const struct vcpu *v);
 void vlapic_set_tpr(struct vcpu *v, u8 tpr); /* CR8 << 4 */
 void vlapic_eoi(struct vcpu *v);
+/* A performance counter of its CPU ran over: the LVT entry delivers, and masks itself. Own CPU. */
+void vlapic_pmi(struct vcpu *v);
 /* Highest vector that the APIC would deliver now (above PPR), or -1. Only the vCPU's own CPU calls these two.
  */
 int vlapic_pending(struct vcpu *v);

@@ -318,6 +318,14 @@ void vlapic_local(struct vlapic *l, u32 lvt)
 	}
 }
 
+void vlapic_pmi(struct vcpu *v)
+{
+	u32 lvt = apic_get(v->lapic, APIC_LVT_PERF);
+
+	vlapic_local(v->lapic, lvt);
+	apic_put(v->lapic, APIC_LVT_PERF, lvt | LVT_MASKED);
+}
+
 bool vlapic_accepts_extint(const struct vcpu *v)
 {
 	u32 lvt;

@@ -34,6 +34,7 @@ def test_counts(bench_image, tmp_path):
     assert entry["counts"]["entries"] == 1
     assert entry["counts"]["vmread"] >= 1
     assert 0.8 * entry["ticks"] < entry["counts"]["instructions"] <= entry["ticks"]
+    assert not {"rdmsr", "wrmsr", "rdpmc"} & entry["counts"].keys()  # without pmu=on an exit has nothing to do with a PMU
 
 
 def test_baseline_knows_the_rows():

@@ -19,7 +19,7 @@ TIMEOUT = 300  # seconds of a boot, on a busy host
 MARKS = 40  # pairs of marks at which the debugger is ready to stop
 # The debugger's trace: CPU, ticks, physical address, cs:rip, mnemonic.
 TRACE = re.compile(r"^\(\d+\)\.\[\d+\] \[0x[0-9a-f]+\] [0-9a-f]{4}:([0-9a-f]+) \([^)]*\): (\S+)")
-COUNTED = ("vmread", "vmwrite", "vmptrld", "vmclear", "invept", "invvpid", "rdmsr", "wrmsr")
+COUNTED = ("vmread", "vmwrite", "vmptrld", "vmclear", "invept", "invvpid", "rdmsr", "wrmsr", "rdpmc")
 ENTRIES = ("vmresume", "vmlaunch")
 
 
