@@ -281,6 +281,28 @@ static void flushes(void)
 	cpu_wait(1);
 }
 
+/* Each CPU waits for the other's flush while it has its own under way, interrupts off. */
+#define CROSSED 50u
+
+static volatile u32 crossed[2];
+
+static void cross(u64 cpu)
+{
+	for (u32 i = 0; i < CROSSED; i++)
+		if (call(FLUSH_SPACE) == HV_SUCCESS)
+			crossed[cpu]++;
+}
+
+static void crossing(void)
+{
+	set(0, ALL_PROCESSORS | ALL_SPACES, 0, 0, 0, 0);
+	cpu_run(1, cross, 1);
+	cross(0);
+	cpu_wait(1);
+	expect_eq("crossed-flushes-here", crossed[0], CROSSED);
+	expect_eq("crossed-flushes-there", crossed[1], CROSSED);
+}
+
 void test_main(void)
 {
 	if (hv_available()) {
@@ -293,6 +315,7 @@ void test_main(void)
 		cpu_start_all();
 		ipis();
 		flushes();
+		crossing();
 	}
 	report_done();
 }
