@@ -57,9 +57,9 @@ def test_on_hyperv(linux_iso, bochs):
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_four_vcpus_on_hyperv(linux_iso, bochs):
-    """Its CPUs flush and interrupt each other by Hyper-V's calls."""
-    n = boots(linux_iso, bochs, 4, 900, "on")
-    assert n["space flushes"] + n["list flushes"] and n["ipis"]
+    """Its CPUs interrupt each other by Hyper-V's calls."""
+    n = boots(linux_iso, bochs, 4, 400, "on")
+    assert n["ipis"]
 
 
 def ticks(machine, seconds):
