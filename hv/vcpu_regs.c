@@ -45,13 +45,14 @@ static u32 read_pkru(void)
 	return pkru;
 }
 
+/* The registers the processor has: what the guest reads of them may be a shadow. */
 void vcpu_paging(struct vcpu *v, struct paging *out)
 {
 	(void)v;
 	*out = (struct paging){
-		.cr0 = vcpu_cr0(),
+		.cr0 = vmcs_read_nw(VMCS_GUEST_CR0),
 		.cr3 = vmcs_read_nw(VMCS_GUEST_CR3),
-		.cr4 = vcpu_cr4(),
+		.cr4 = vmcs_read_nw(VMCS_GUEST_CR4),
 		.efer = vmcs_read64(VMCS_GUEST_EFER),
 		.user = vcpu_cpl() == 3,
 		.ac = vmcs_read_nw(VMCS_GUEST_RFLAGS) & RFLAGS_AC,

@@ -83,14 +83,6 @@ static bool cmpxchg_entry(void *ctx, u64 ngpa, unsigned size, u64 old, u64 new)
 			       (whole & ~(0xffffffffull << shift)) | (u64)(u32) new << shift);
 }
 
-/* The real control registers: what L2 reads of them may be L1's shadow. */
-static void l2_paging(struct vcpu *v, struct paging *p)
-{
-	vcpu_paging(v, p);
-	p->cr0 = vmcs_read_nw(VMCS_GUEST_CR0);
-	p->cr4 = vmcs_read_nw(VMCS_GUEST_CR4);
-}
-
 static u64 access_qual(unsigned access)
 {
 	if (access == ACCESS_FETCH)
@@ -116,7 +108,7 @@ bool translate_l2(struct vcpu *v, u64 linear, unsigned access, gpa_t *out)
 	struct paging p;
 	u64 ngpa;
 
-	l2_paging(v, &p);
+	vcpu_paging(v, &p);
 	r = paging_walk(&source, &p, linear, (enum access)access, &ngpa, &fault);
 	if (w.failed)
 		return give_up(&w);

@@ -15,6 +15,10 @@ from nidus_lib import BUILD, console, guests as guest_list, iso as iso_image, ma
 MACHINES = pytest.StashKey[list]()
 
 
+def pytest_addoption(parser):
+    parser.addoption("--words", default="", help="more words for the command line of the L1 programs, such as 'seed=7 case=12'")
+
+
 def make(target):
     """`make TARGET`, one at a time over all workers."""
     BUILD.mkdir(exist_ok=True)

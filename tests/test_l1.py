@@ -4,6 +4,7 @@
 tests/l1/programs.toml says how a program wants to be run, tests/l1/differences.toml which verdicts may differ and why.
 """
 import functools
+import re
 import tomllib
 
 import pytest
@@ -13,6 +14,8 @@ from conftest import TOP, console, guest_list, iso_image, machine
 L1 = TOP / "tests" / "l1"
 NAMES = sorted(path.parent.name for path in L1.glob("*/main.c"))
 EACH = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in NAMES]
+
+OUT = re.compile(r"^OUT (\d+) (.*)$", re.MULTILINE)
 
 
 def load(name):
@@ -47,24 +50,35 @@ def unlisted_faults(found, name, side):
     return [fault for fault in found.faults if not fault.startswith(tuple(announced))]
 
 
+def outcomes(text):
+    """The lines `OUT key value` of a program that leaves the judgement to the comparison: key -> value."""
+    return dict(OUT.findall(text))
+
+
 @functools.cache
-def bare_verdicts(name, image, folder):
-    """The program on the bare machine, once per worker."""
+def bare_run(name, image, folder, words):
+    """The program on the bare machine, once per worker: its verdicts, its outcomes, the end of its console."""
     wanted = options(name)
     tree = iso_image.Tree(folder / "tree")
     loaded = tree.add(image, "program.elf")
-    words = iso_image.words(wanted["cmdline"], name)
-    tree.config(iso_image.QUIET_HEAD + iso_image.line("multiboot", loaded, *words) + "\nboot\nhalt\n")
+    line = iso_image.words(f"{wanted['cmdline']} {words}", name)
+    tree.config(iso_image.QUIET_HEAD + iso_image.line("multiboot", loaded, *line) + "\nboot\nhalt\n")
     with machine.Bochs(folder, tree.build(folder / "bare.iso"), cpus=wanted["vcpus"],
                        memory=guest_list.parse_size(wanted["memory"], name)) as computer:
         computer.start().wait_end(wanted["timeout"])
-        return read_verdicts(computer, wanted), computer.tail(60)
+        return read_verdicts(computer, wanted), outcomes(computer.text), computer.tail(60)
 
 
 @pytest.fixture
-def bare(request, l1_images, tmp_path_factory):
+def words(request):
+    """--words: more for the program's command line."""
+    return request.config.getoption("--words")
+
+
+@pytest.fixture
+def bare(words, l1_images, tmp_path_factory):
     def run(name):
-        return bare_verdicts(name, l1_images / f"{name}.elf", tmp_path_factory.getbasetemp() / f"bare-{name}")
+        return bare_run(name, l1_images / f"{name}.elf", tmp_path_factory.getbasetemp() / f"bare-{name}", words)
 
     return run
 
@@ -74,15 +88,15 @@ def test_bare(name, bare):
     """The program is right: the bare machine passes it, known deviations of the emulator aside."""
     if not options(name)["bare"]:
         pytest.skip("runs only under Nidus")
-    found, tail = bare(name)
+    found, _, tail = bare(name)
     assert not unlisted_faults(found, name, 0), tail
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_under_nidus(name, bare, l1_images, guest, iso, bochs):
+def test_under_nidus(name, bare, words, l1_images, guest, iso, bochs):
     wanted = options(name)
     program = guest(name, kernel=l1_images / f"{name}.elf", mem=wanted["memory"], vcpus=wanted["vcpus"],
-                    cmdline=wanted["cmdline"], **wanted.get("guest", {}))
+                    cmdline=f"{wanted['cmdline']} {words}".strip(), **wanted.get("guest", {}))
     memory = max(512 << 20, guest_list.parse_size(wanted["memory"], name) + (256 << 20))
     computer = bochs(iso([program], wanted.get("hv", "")), cpus=wanted["vcpus"], memory=memory)
     computer.wait_end(wanted["timeout"])
@@ -92,7 +106,24 @@ def test_under_nidus(name, bare, l1_images, guest, iso, bochs):
     found = read_verdicts(computer, wanted)
     assert not unlisted_faults(found, name, 1)
     if wanted["bare"]:
-        assert differing(bare(name)[0].named(), found.named(), listed(name)) == []
+        verdicts, bare_outcomes, _ = bare(name)
+        assert differing(verdicts.named(), found.named(), listed(name)) == []
+        assert cases_apart(bare_outcomes, outcomes(computer.text)) == []
+
+
+def cases_apart(bare_found, nidus_found):
+    """What differs between two sets of outcomes; a key with three hex digits a case names the cases."""
+    apart = []
+    for key in sorted(bare_found.keys() | nidus_found.keys(), key=int):
+        pair = [found.get(key, "-").strip() for found in (bare_found, nidus_found)]
+        if pair[0] == pair[1]:
+            continue
+        digits = [re.findall("...", text) for text in pair]
+        if len(digits[0]) == len(digits[1]) and not pair[0].count(" "):
+            apart += [f"case={int(key) + i}" for i, two in enumerate(zip(*digits)) if two[0] != two[1]]
+        else:
+            apart.append(f"case {key}: bare {pair[0]}, under Nidus {pair[1]}")
+    return apart
 
 
 def differing(bare_named, nidus_named, allowed):
