@@ -69,7 +69,7 @@ static void raise(struct vcpu *v, u32 info, u32 error)
 	struct event e = {.info = INTR_VALID | INTR_TYPE_HW_EXC << 8 | info, .error = error};
 
 	/* SDM "VM-Entry Controls for Event Injection": no error code in real mode. RF as for every fault. */
-	if (!(vcpu_cr0() & CR0_PE))
+	if (!(vmcs_read_nw(VMCS_GUEST_CR0) & CR0_PE))
 		e.info &= ~INTR_ERROR_CODE;
 	vmcs_write_nw(VMCS_GUEST_RFLAGS, vmcs_read_nw(VMCS_GUEST_RFLAGS) | RFLAGS_RF);
 	v->level->fault(v, &e);

@@ -77,6 +77,7 @@ enum vector {
 	VEC_AC,
 	VEC_MC,
 	VEC_XM,
+	VEC_VE,
 };
 
 /* SDM volume 4, in numeric order. */

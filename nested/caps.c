@@ -76,12 +76,12 @@ static const struct control sec_controls[] = {
 	{ SEC_PLE,	     OFFERED },
 	{ SEC_RDRAND,	     OFFERED },
 	{ SEC_INVPCID,	     OFFERED },
-	{ SEC_VMFUNC,	     WITHHELD }, /* EPTP switching needs the list of L1 translated into shadow roots */
+	{ SEC_VMFUNC,	     OFFERED },
 	{ SEC_SHADOW_VMCS,   OFFERED },
 	{ SEC_ENCLS,	     OFFERED },
 	{ SEC_RDSEED,	     OFFERED },
-	{ SEC_PML,	     WITHHELD }, /* the log would hold what the shadow EPT, not EPT12, calls dirty */
-	{ SEC_VE,	     WITHHELD }, /* violations of the shadow EPT must not reach L2 as #VE */
+	{ SEC_PML,	     OFFERED },
+	{ SEC_VE,	     OFFERED },
 	{ SEC_CONCEAL_VMX,   WITHHELD }, /* processor trace is not offered */
 	{ SEC_XSAVES,	     OFFERED },
 	{ SEC_MBE,	     WITHHELD }, /* shadow entries have one execute permission */
@@ -185,6 +185,7 @@ void caps_plain(struct vmx_caps *out, const struct vmx_caps *hw, u64 cr4)
 		.cr4_fixed1 = hw->cr4_fixed1 & (cr4 | CR4_VMXE | hw->cr4_fixed0),
 		.sec = OFFER(sec_controls, 0, hw->sec),
 		.ept_vpid = hw->ept_vpid & EPT_VPID_OFFERED,
+		.vmfunc = hw->vmfunc & VMFUNC_EPTP_SWITCHING,
 		.true_pin = OFFER(pin_controls, PIN_DEFAULT1, hw->true_pin),
 		.true_proc = OFFER(proc_controls, PROC_DEFAULT1, hw->true_proc),
 		.true_exit = OFFER(exit_controls, EXIT_DEFAULT1, hw->true_exit),

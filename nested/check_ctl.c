@@ -76,6 +76,15 @@ static struct fail check_exec_apic(const struct vmcs12 *v, const struct check_fa
 	return PASS;
 }
 
+/* X23: memory type. X24: walk length. X25: flags. X26: reserved bits; supervisor shadow stacks (bit 7) are
+ * not offered. */
+bool eptp_ok(u64 eptp, const struct check_facts *f)
+{
+	return eptp_type_ok(eptp, f->caps) && EPTP_WALK(eptp) == EPTP_WALK4 &&
+	       implies(eptp & EPTP_AD, f->caps->ept_vpid & EPT_CAP_AD) && !(eptp & 0xf80) &&
+	       in_width(eptp, f);
+}
+
 /* SDM "VM-Execution Control Fields": EPT and what builds on it. */
 static struct fail check_exec_ept(const struct vmcs12 *v, const struct check_facts *f)
 {
@@ -83,13 +92,7 @@ static struct fail check_exec_ept(const struct vmcs12 *v, const struct check_fac
 	u32 sec = vmcs12_sec(v);
 	bool ept = sec & SEC_EPT;
 
-	if (ept) {
-		RULE(eptp_type_ok(v->eptp, caps), FAIL_CONTROLS);                             /* X23 */
-		RULE(EPTP_WALK(v->eptp) == EPTP_WALK4, FAIL_CONTROLS);                        /* X24 */
-		RULE(implies(v->eptp & EPTP_AD, caps->ept_vpid & EPT_CAP_AD), FAIL_CONTROLS); /* X25 */
-		/* X26: supervisor shadow stacks (bit 7) are not offered */
-		RULE(!(v->eptp & 0xf80) && in_width(v->eptp, f), FAIL_CONTROLS);
-	}
+	RULE(implies(ept, eptp_ok(v->eptp, f)), FAIL_CONTROLS);                  /* X23 to X26 */
 	RULE(implies(sec & SEC_PML, ept), FAIL_CONTROLS);                        /* X27 */
 	RULE(implies(sec & SEC_PML, page_ok(v->pml_address, f)), FAIL_CONTROLS); /* X28 */
 	RULE(implies(sec & SEC_UNRESTRICTED, ept), FAIL_CONTROLS);               /* X29 */

@@ -47,6 +47,8 @@ static inline u32 vmcs12_sec(const struct vmcs12 *v12)
 	return v12->proc_ctl & PROC_SECONDARY ? v12->sec_ctl : 0;
 }
 
+/* An EPTP as a VM entry and EPTP switching take it. */
+bool eptp_ok(u64 eptp, const struct check_facts *f);
 /* SDM "Checks on VMX Controls": error 7. */
 struct fail check_controls(const struct vmcs12 *v12, const struct check_facts *f);
 /* SDM "Checks on Host-State Area": error 8. */

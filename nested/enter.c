@@ -128,6 +128,8 @@ static void write_controls(struct vmcs02 *e)
 		vmcs02_put(e, MIRROR_XSS_EXITING_BITMAP, m->xss_exiting);
 	if (m->sec & SEC_ENCLS)
 		vmcs02_put(e, MIRROR_ENCLS_EXITING_BITMAP, m->encls_exiting);
+	if (m->sec & SEC_VMFUNC)
+		vmcs_write64(VMCS_VMFUNC_CTL, 0);
 }
 
 static void write_cr3_targets(struct vmcs02 *e)

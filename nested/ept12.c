@@ -8,6 +8,8 @@
 #include "nested/caps.h"
 
 #define LINEAR_GPA_BITS 48 /* what four levels translate */
+#define LOG_ENTRIES     512u
+#define EPT_NO_VE       BIT(63) /* SDM "EPT Paging Structures": suppress #VE */
 #define WALK_TRIES      4
 #define TABLE_RESERVED  (MASK(8) & ~MASK(3)) /* bits 7:3 of an entry that names a table */
 
@@ -90,19 +92,34 @@ static enum ept12_status descend(const struct ept12 *e, ngpa_t addr, struct walk
 	}
 }
 
-/* SDM "Accessed and Dirty Flags for EPT". False: L1 changed an entry meanwhile. */
-static bool set_flags(const struct ept12 *e, struct walk *w, bool write)
+/* SDM "Page-Modification Logging". */
+static void log_page(const struct ept12 *e, ngpa_t addr)
 {
+	u64 page = ALIGN_DOWN(addr.v, PAGE_SIZE);
+
+	guest_write(e->mem, GPA(e->log->page + *e->log->index * sizeof(page)), &page, sizeof(page));
+	--*e->log->index;
+}
+
+/* SDM "Accessed and Dirty Flags for EPT". RETRY: L1 changed an entry meanwhile. */
+static enum ept12_status set_flags(const struct ept12 *e, ngpa_t addr, struct walk *w, bool write)
+{
+	bool log = e->log && write && !(w->entry[w->level] & EPT_DIRTY);
+
+	if (log && *e->log->index >= LOG_ENTRIES)
+		return EPT12_LOG_FULL;
 	for (unsigned level = EPT_LEVELS; level >= w->level; level--) {
 		u64 old = w->entry[level], new = old | EPT_ACCESSED;
 
 		if (level == w->level && write)
 			new |= EPT_DIRTY;
 		if (new != old && !guest_cmpxchg64(e->mem, w->at[level], old, new))
-			return false;
+			return EPT12_RETRY;
 		w->entry[level] = new;
 	}
-	return true;
+	if (log)
+		log_page(e, addr);
+	return EPT12_OK;
 }
 
 static void fill_leaf(const struct ept12 *e, u64 leaf, unsigned level, u64 offset, struct ept12_result *out)
@@ -129,12 +146,15 @@ static enum ept12_status walk_once(const struct ept12 *e, ngpa_t addr, u64 acces
 
 	out->level = w.level;
 	out->perm &= EPT_RWX;
+	out->no_ve = w.entry[w.level] & EPT_NO_VE;
 	if (status != EPT12_OK)
 		return status;
 	if (access & ~out->perm)
 		return EPT12_VIOLATION;
-	if (access && (e->eptp & EPTP_AD) && !set_flags(e, &w, access & EPT_QUAL_WRITE))
-		return EPT12_RETRY;
+	if (access && (e->eptp & EPTP_AD))
+		status = set_flags(e, addr, &w, access & EPT_QUAL_WRITE);
+	if (status != EPT12_OK)
+		return status;
 	fill_leaf(e, w.entry[w.level], w.level, addr.v & (EPT_SIZE(w.level) - 1), out);
 	return EPT12_OK;
 }

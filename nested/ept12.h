@@ -17,17 +17,25 @@
 #define EPT_QUAL_FINAL       BIT(8) /* the access itself, not one to a paging structure */
 #define EPT_QUAL_NMI_UNBLOCK BIT(12)
 
+/* SDM "Page-Modification Logging": VMCS12's log. */
+struct ept12_log {
+	u64 page;   /* address in L1's memory */
+	u16 *index; /* of the next entry, counting down; full when it is none */
+};
+
 struct ept12 {
 	const struct l1mem *mem;
-	u64 eptp;     /* VMCS12's, checked */
-	u64 ept_vpid; /* capability MSR 0x48c as L1 sees it */
-	u8 phys_bits; /* MAXPHYADDR that L1 is shown */
+	u64 eptp;                    /* VMCS12's, checked */
+	u64 ept_vpid;                /* capability MSR 0x48c as L1 sees it */
+	u8 phys_bits;                /* MAXPHYADDR that L1 is shown */
+	const struct ept12_log *log; /* NULL: dirty flags are not logged */
 };
 
 enum ept12_status {
 	EPT12_OK,
 	EPT12_VIOLATION, /* exit 48 to L1 with .qual */
 	EPT12_MISCONFIG, /* exit 49 to L1 */
+	EPT12_LOG_FULL,  /* exit 62 to L1; no flag was set */
 	EPT12_RETRY,     /* L1 is changing the tables under the walk: let L2 repeat its access */
 };
 
@@ -40,6 +48,7 @@ struct ept12_result {
 	bool ipat;
 	bool dirty;     /* the leaf's dirty flag is set, or flags are off: writes need not be seen */
 	u64 qual;       /* VIOLATION: for L1 */
+	bool no_ve;     /* VIOLATION: the entry suppresses #VE */
 	gpa_t entry_at; /* OK: where L1 has the leaf entry */
 	u64 above;      /* OK: permissions of the levels above it */
 };

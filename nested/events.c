@@ -59,7 +59,7 @@ static enum { SERIAL, DOUBLE, TRIPLE } combine(const struct event *first, u8 sec
 		return bad ? TRIPLE : SERIAL;
 	if (is_contributory(vec))
 		return is_contributory(second) ? DOUBLE : SERIAL;
-	return vec == VEC_PF && bad ? DOUBLE : SERIAL;
+	return (vec == VEC_PF || vec == VEC_VE) && bad ? DOUBLE : SERIAL;
 }
 
 /* L1 gets the exception, or L2 does. True: L1 runs now. */

@@ -216,6 +216,14 @@ static inline struct cr_qual cr_qual_decode(u64 q)
 /* --- l0_exits.c: exits of L2 that L0 keeps. VMCS02 current. --- */
 enum exit_action l0_exit(struct vcpu *v, u16 reason);
 
+/* --- functions.c: what L1 leaves to the processor in its EPT. VMCS02 current. --- */
+/* VM function 0, or exit 59 to L1. */
+exit_fn eptp_switch;
+/* L1's log of dirty pages, NULL when it has none. */
+const struct ept12_log *l1_log(struct vcpu *v, struct ept12_log *log);
+/* An EPT violation of L2 that L1 has turned into #VE: raise that. False: it is an exit. */
+bool raise_ve(struct vcpu *v, const struct ept12_result *r, u64 qual, u64 linear, u64 phys);
+
 /* --- l2mem.c: memory as L2 sees it. VMCS02 current. --- */
 /* struct level's translate for L2: through L2's own tables and EPT12. */
 bool translate_l2(struct vcpu *v, u64 linear, unsigned access, gpa_t *out);

@@ -258,15 +258,27 @@ static enum exit_action reflect_ept(struct vcpu *v, u32 reason, u64 qual)
 	return reflect(v, &x);
 }
 
+/* L2's own #VE, else L1's exit. */
+static enum exit_action ept_violation(struct vcpu *v, const struct ept12_result *r, u64 hw_qual)
+{
+	u64 nmi = hw_qual & EPT_QUAL_NMI_UNBLOCK;
+
+	if (!raise_ve(v, r, r->qual, vmcs_read_nw(VMCS_GUEST_LINEAR), vmcs_read64(VMCS_GUEST_PHYS)))
+		return reflect_ept(v, EXIT_EPT_VIOLATION, r->qual | nmi);
+	block_nmi_again(hw_qual);
+	return RESUME;
+}
+
 static enum exit_action l0_ept(struct vcpu *v, u64 qual)
 {
 	struct nested *n = v->nested;
 	u64 phys = vmcs_read64(VMCS_GUEST_PHYS);
+	struct ept12_log log;
 	struct ept12_result r;
 
 	if (!v12_sec(n->current, SEC_EPT))
 		return device_access(v, GPA(phys), qual);
-	switch (sept_fault(n->sept, n->current->root, NGPA(phys), qual, &r)) {
+	switch (sept_fault(n->sept, n->current->root, NGPA(phys), qual, l1_log(v, &log), &r)) {
 	case SEPT_FILLED:
 		block_nmi_again(qual);
 		return RESUME;
@@ -276,7 +288,9 @@ static enum exit_action l0_ept(struct vcpu *v, u64 qual)
 	case SEPT_MMIO:
 		return device_access(v, r.gpa, qual);
 	case SEPT_VIOLATION:
-		return reflect_ept(v, EXIT_EPT_VIOLATION, r.qual | (qual & EPT_QUAL_NMI_UNBLOCK));
+		return ept_violation(v, &r, qual);
+	case SEPT_LOG_FULL:
+		return reflect_ept(v, EXIT_PML_FULL, qual & EPT_QUAL_NMI_UNBLOCK);
 	case SEPT_MISCONFIG:
 		return reflect_ept(v, EXIT_EPT_MISCONFIG, 0);
 	}
@@ -321,6 +335,7 @@ static exit_fn *const l0_table[EXIT_REASONS] = {
 	[EXIT_EPT_VIOLATION] = l0_ept_violation,
 	[EXIT_EPT_MISCONFIG] = l0_ept_misconfig,
 	[EXIT_TIMER] = timer_exit,
+	[EXIT_VMFUNC] = eptp_switch,
 	[EXIT_WBINVD] = exit_skip, /* L1's memory is coherent */
 };
 

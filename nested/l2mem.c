@@ -23,6 +23,10 @@ static void describe(struct l2_walk *w, u64 ngpa, const struct ept12_result *r)
 		w->exit.reason = EXIT_EPT_VIOLATION;
 	else if (r->status == EPT12_MISCONFIG)
 		w->exit.reason = EXIT_EPT_MISCONFIG;
+	else if (r->status == EPT12_LOG_FULL)
+		w->exit = (struct l2_exit){.reason = EXIT_PML_FULL, .from_hardware = true};
+	if (r->status == EPT12_VIOLATION && raise_ve(w->v, r, r->qual, w->linear, ngpa))
+		w->exit.reason = 0;
 }
 
 /* L2's physical address to L1's. Without EPT12 they are the same. */
@@ -30,10 +34,12 @@ static bool to_l1(struct l2_walk *w, u64 ngpa, u64 qual, gpa_t *out)
 {
 	struct vcpu *v = w->v;
 	const struct nested *n = v->nested;
+	struct ept12_log log;
 	struct ept12 ept = {.mem = &v->guest->mem,
 			    .eptp = n->current->v12.eptp,
 			    .ept_vpid = n->caps.ept_vpid,
-			    .phys_bits = n->facts.phys_bits};
+			    .phys_bits = n->facts.phys_bits,
+			    .log = l1_log(v, &log)};
 	struct ept12_result r;
 
 	if (!v12_sec(n->current, SEC_EPT)) {

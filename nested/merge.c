@@ -20,11 +20,13 @@
 #define PROC_ALWAYS (PROC_IO_BITMAPS | PROC_MSR_BITMAPS | PROC_TSC_OFFSET | PROC_SECONDARY)
 #define SEC_ALWAYS  (SEC_EPT | SEC_VPID)
 
-/* L1's own that hardware carries out for L2. The merged I/O bitmaps stand for unconditional exiting too. */
+/* L1's own that hardware carries out for L2. The merged I/O bitmaps stand for unconditional exiting too, and
+ * VM functions exit: none is enabled. */
 #define PROC_NOT_L1 (PROC_UNCOND_IO | PROC_TERTIARY)
 #define SEC_OF_L1                                                                                            \
 	(SEC_APIC_ACCESSES | SEC_DESC_TABLE | SEC_RDTSCP | SEC_X2APIC | SEC_WBINVD | SEC_UNRESTRICTED |      \
-	 SEC_APIC_REGS | SEC_VID | SEC_PLE | SEC_RDRAND | SEC_INVPCID | SEC_ENCLS | SEC_RDSEED | SEC_XSAVES)
+	 SEC_APIC_REGS | SEC_VID | SEC_PLE | SEC_RDRAND | SEC_INVPCID | SEC_VMFUNC | SEC_ENCLS |             \
+	 SEC_RDSEED | SEC_XSAVES)
 
 static u64 tsc_scale(u64 tsc, u64 ratio)
 {

@@ -129,6 +129,14 @@ static enum owner own_vmwrite(const struct vmcs02 *e, const struct vcpu *v)
 	return l1_if(l1_wants_field(v, e, true));
 }
 
+/* SDM "VM Functions": one that L1 enabled does not exit. */
+static enum owner own_vmfunc(const struct vmcs02 *e, const struct vcpu *v)
+{
+	u32 function = (u32)v->regs[RAX];
+
+	return l1_if(function >= 64 || !(e->v12.vmfunc_ctl & BIT(function)));
+}
+
 static enum owner own_timer(const struct vmcs02 *e, const struct vcpu *v)
 {
 	(void)e;
@@ -152,6 +160,7 @@ static owner_fn *const owner_table[EXIT_REASONS] = {
 	[EXIT_EPT_VIOLATION] = own_always_l0,
 	[EXIT_EPT_MISCONFIG] = own_always_l0,
 	[EXIT_TIMER] = own_timer,
+	[EXIT_VMFUNC] = own_vmfunc,
 };
 
 /* Reasons that exist only because of one control: L1's when L1 set it. All others are L1's always. */

@@ -122,6 +122,8 @@ static enum sept_result to_l1(enum ept12_status status)
 		return SEPT_VIOLATION;
 	case EPT12_MISCONFIG:
 		return SEPT_MISCONFIG;
+	case EPT12_LOG_FULL:
+		return SEPT_LOG_FULL;
 	case EPT12_OK:
 	case EPT12_RETRY:
 		break;
@@ -168,7 +170,7 @@ static void fill_beside(const struct sept *s, const struct ept12 *e, const struc
 }
 
 enum sept_result sept_fault(struct sept *s, struct sept_root *root, ngpa_t addr, u64 hw_qual,
-			    struct ept12_result *out)
+			    const struct ept12_log *log, struct ept12_result *out)
 {
 	u64 access = hw_qual & EPT_QUAL_ACCESS ? hw_qual & EPT_QUAL_ACCESS : EPT_QUAL_READ;
 	struct ept12 e = ept12_of(s, root);
@@ -177,6 +179,7 @@ enum sept_result sept_fault(struct sept *s, struct sept_root *root, ngpa_t addr,
 	unsigned level;
 	u64 *slot, *table = table_below(s, &root->table[EPT_INDEX(addr.v, SEPT_TOP)], SEPT_TOP);
 
+	e.log = log;
 	ept12_walk(&e, addr, hw_qual | access, out);
 	if (out->status != EPT12_OK)
 		return to_l1(out->status);

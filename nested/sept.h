@@ -22,6 +22,7 @@ enum sept_result {
 	SEPT_FILLED,    /* repeat the access */
 	SEPT_VIOLATION, /* exit 48 to L1, result.qual */
 	SEPT_MISCONFIG, /* exit 49 to L1 */
+	SEPT_LOG_FULL,  /* exit 62 to L1 */
 	SEPT_MMIO,  /* EPT01 does not allow it: L1's device page, or one L0 protects; do for L2 what is done
 		       for L1 at result.gpa */
 	SEPT_RETRY, /* no page free now, or L1 changes its tables: kick the guest's other vCPUs (PEND_TLB) and
@@ -45,9 +46,11 @@ void sept_leave(struct sept_root *root, unsigned vcpu);
 u64 sept_eptp(const struct sept_root *root);
 
 /* An EPT violation or misconfiguration of L2 at `addr`. Pre: the vCPU is inside `root`. `hw_qual` as in
- * ept12_walk (0 for a misconfiguration: then read is assumed). */
+ * ept12_walk (0 for a misconfiguration: then read is assumed). `log`: where L1 wants to read of dirty pages,
+ * or NULL.
+ */
 enum sept_result sept_fault(struct sept *s, struct sept_root *root, ngpa_t addr, u64 hw_qual,
-			    struct ept12_result *out);
+			    const struct ept12_log *log, struct ept12_result *out);
 
 /* INVEPT single-context by L1: drop what was derived from `eptp12`. Nothing to do when it has no root. */
 void sept_flush(struct sept *s, u64 eptp12);

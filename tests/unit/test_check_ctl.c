@@ -7,6 +7,36 @@
 
 #define HIGH BIT(VALID_PHYS_BITS) /* first address that does not exist */
 
+/* Every bit of a control word by itself: refused when it is not allowed to be 1, and when it must be; by the
+ * rule for the word, not by some other one. */
+#define EACH_BIT(msr, field)                                                                                 \
+	for (unsigned bit = 0; bit < 32; bit++) {                                                            \
+		struct valid t_;                                                                             \
+		struct fail high, low;                                                                       \
+                                                                                                             \
+		valid_init(&t_);                                                                             \
+		t_.caps.msr = (t_.caps.msr & ~(BIT(32) << bit)) & ~BIT(bit);                                 \
+		t_.v.field |= BIT32(bit);                                                                    \
+		high = check_controls(&t_.v, &t_.f);                                                         \
+		valid_init(&t_);                                                                             \
+		t_.caps.msr |= (BIT(32) << bit) | BIT(bit);                                                  \
+		t_.v.field &= ~BIT32(bit);                                                                   \
+		low = check_controls(&t_.v, &t_.f);                                                          \
+		assert_int_equal(high.err, CHECK_ERROR);                                                     \
+		assert_int_equal(low.err, CHECK_ERROR);                                                      \
+		assert_int_equal(high.line, low.line);                                                       \
+	}
+
+static void each_control_alone(void **state)
+{
+	(void)state;
+	EACH_BIT(true_pin, pin_ctl)
+	EACH_BIT(sec, sec_ctl)
+	EACH_BIT(true_exit, exit_ctl)
+	EACH_BIT(true_entry, entry_ctl)
+	EACH_BIT(true_proc, proc_ctl)
+}
+
 static void control_words(void **state)
 {
 	(void)state;
@@ -16,7 +46,7 @@ static void control_words(void **state)
 	BAD("X2 must1", v->proc_ctl &= ~2u);
 	BAD("X2 may1", v->proc_ctl |= PROC_TERTIARY);
 	GOOD("X2 true MSR", v->proc_ctl &= ~PROC_CR3_LOAD);
-	BAD("X3 may1", v->sec_ctl |= SEC_PML);
+	BAD("X3 may1", v->sec_ctl |= SEC_MBE);
 	GOOD("X3 off", v->proc_ctl &= ~PROC_SECONDARY; v->sec_ctl = ~0u);
 	BAD("E1 must1", v->exit_ctl &= ~1u);
 	BAD("E1 may1", v->exit_ctl |= EXIT_LOAD_PERF);
@@ -127,7 +157,7 @@ static void on_top_of_ept(void **state)
 {
 	(void)state;
 	BAD_ALL("X27", v->sec_ctl = SEC_VPID | SEC_PML);
-	GOOD_ALL("X27", v->sec_ctl |= SEC_PML);
+	GOOD_ALL("X27", v->sec_ctl |= SEC_MBE);
 	BAD_ALL("X28", v->sec_ctl |= SEC_PML; v->pml_address = 0x10);
 	BAD_ALL("X28", v->sec_ctl |= SEC_PML; v->pml_address = HIGH);
 	BAD_ALL("X30", v->sec_ctl = SEC_VPID | SEC_MBE);
@@ -251,12 +281,19 @@ static void entry_list(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(control_words),        cmocka_unit_test(primary_controls),
-		cmocka_unit_test(tpr_shadow),           cmocka_unit_test(apic_and_vpid),
-		cmocka_unit_test(posted_interrupts),    cmocka_unit_test(ept),
-		cmocka_unit_test(on_top_of_ept),        cmocka_unit_test(exit_controls),
-		cmocka_unit_test(nmi_and_timer_matrix), cmocka_unit_test(injection),
-		cmocka_unit_test(software_injection),   cmocka_unit_test(error_codes),
+		cmocka_unit_test(each_control_alone),
+		cmocka_unit_test(control_words),
+		cmocka_unit_test(primary_controls),
+		cmocka_unit_test(tpr_shadow),
+		cmocka_unit_test(apic_and_vpid),
+		cmocka_unit_test(posted_interrupts),
+		cmocka_unit_test(ept),
+		cmocka_unit_test(on_top_of_ept),
+		cmocka_unit_test(exit_controls),
+		cmocka_unit_test(nmi_and_timer_matrix),
+		cmocka_unit_test(injection),
+		cmocka_unit_test(software_injection),
+		cmocka_unit_test(error_codes),
 		cmocka_unit_test(entry_list),
 	};
 

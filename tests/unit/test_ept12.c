@@ -233,6 +233,58 @@ static void flags_make_table_walks_writes(void **state)
 	assert_true(*entry12(L2, 1) & EPT_DIRTY);
 }
 
+/* SDM "Page-Modification Logging": the first write to a page, once, in the order of the writes. */
+static void dirty_pages_are_logged(void **state)
+{
+	u64 entry[2];
+	u16 index = 1;
+	struct ept12_log log = {.page = 0x9000, .index = &index};
+
+	(void)state;
+	e.eptp |= EPTP_AD;
+	e.log = &log;
+	map12(L2, 0x3000, 1, RWX_WB);
+	map12(L2 + PAGE_SIZE, 0x4000, 1, RWX_WB);
+	map12(L2 + 2 * PAGE_SIZE, 0x5000, 1, RWX_WB);
+	assert_int_equal(walk(L2 + 0x123, READ), EPT12_OK);
+	assert_int_equal(index, 1);
+	assert_int_equal(walk(L2 + 0x123, WRITE), EPT12_OK);
+	assert_int_equal(walk(L2 + 0x456, WRITE), EPT12_OK);
+	assert_int_equal(index, 0);
+	assert_int_equal(walk(L2 + PAGE_SIZE, WRITE), EPT12_OK);
+	assert_int_equal(index, 0xffff);
+	assert_true(guest_read(&mem, GPA(0x9000), entry, sizeof(entry)));
+	assert_int_equal(entry[1], L2);
+	assert_int_equal(entry[0], L2 + PAGE_SIZE);
+	/* full: the page stays clean, other accesses go on */
+	assert_int_equal(walk(L2 + 2 * PAGE_SIZE, WRITE), EPT12_LOG_FULL);
+	assert_int_equal(*entry12(L2 + 2 * PAGE_SIZE, 1) & (EPT_ACCESSED | EPT_DIRTY), 0);
+	assert_int_equal(walk(L2 + 2 * PAGE_SIZE, READ), EPT12_OK);
+	assert_int_equal(walk(L2 + PAGE_SIZE, WRITE), EPT12_OK);
+	/* without dirty flags there is nothing to log */
+	e.eptp &= ~EPTP_AD;
+	assert_int_equal(walk(L2 + 2 * PAGE_SIZE, WRITE), EPT12_OK);
+	assert_int_equal(index, 0xffff);
+}
+
+static void suppressed_ve(void **state)
+{
+	(void)state;
+	map12(L2, 0x3000, 1, EPT_READ | WB);
+	assert_int_equal(walk(L2, WRITE), EPT12_VIOLATION);
+	assert_false(r.no_ve);
+	*entry12(L2, 1) |= BIT(63);
+	assert_int_equal(walk(L2, WRITE), EPT12_VIOLATION);
+	assert_true(r.no_ve);
+	*entry12(L2, 1) = BIT(63);
+	assert_int_equal(walk(L2, READ), EPT12_VIOLATION);
+	assert_true(r.no_ve);
+	*entry12(L2, 2) |= BIT(63); /* of an entry that names a table it means nothing */
+	*entry12(L2, 1) = 0;
+	assert_int_equal(walk(L2, READ), EPT12_VIOLATION);
+	assert_false(r.no_ve);
+}
+
 static int teardown(void **state)
 {
 	(void)state;
@@ -253,6 +305,8 @@ int main(void)
 		cmocka_unit_test_setup(accessed_and_dirty, setup),
 		cmocka_unit_test_setup(flags_only_when_allowed, setup),
 		cmocka_unit_test_setup(flags_make_table_walks_writes, setup),
+		cmocka_unit_test_setup(dirty_pages_are_logged, setup),
+		cmocka_unit_test_setup(suppressed_ve, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, teardown);

@@ -93,10 +93,10 @@ static void features_of_l0_do_not_leak(void **state)
 static void features_of_l1(void **state)
 {
 	u32 all = SEC_APIC_ACCESSES | SEC_RDTSCP | SEC_UNRESTRICTED | SEC_APIC_REGS | SEC_VID | SEC_PLE |
-		  SEC_INVPCID | SEC_XSAVES;
+		  SEC_INVPCID | SEC_VMFUNC | SEC_XSAVES;
 
 	(void)state;
-	t.v.sec_ctl |= all | SEC_PML | SEC_VMFUNC | SEC_VE | SEC_SHADOW_VMCS;
+	t.v.sec_ctl |= all | SEC_PML | SEC_VE | SEC_SHADOW_VMCS;
 	t.v.proc_ctl |= PROC_MTF | PROC_UNCOND_IO;
 	merge();
 	assert_int_equal(m.sec, all | SEC_EPT | SEC_VPID);

@@ -78,7 +78,7 @@ static int teardown(void **state)
 
 static enum sept_result fault(u64 addr, u64 qual)
 {
-	return sept_fault(s, root, NGPA(addr), qual, &r);
+	return sept_fault(s, root, NGPA(addr), qual, NULL, &r);
 }
 
 /* What hardware finds in a shadow. */
@@ -482,7 +482,7 @@ static void *touch(void *arg)
 			u64 stride = seed & 1024 ? PAGE_SIZE : 2 * MIB;
 			u64 addr = L2 + (unsigned)rand_r(&seed) % SLOTS * stride;
 
-			if (sept_fault(s, mine, NGPA(addr), READ, &res) == SEPT_FILLED)
+			if (sept_fault(s, mine, NGPA(addr), READ, NULL, &res) == SEPT_FILLED)
 				__atomic_fetch_add(&t->filled, 1, __ATOMIC_RELAXED);
 		}
 		sept_leave(mine, t->vcpu);

@@ -60,7 +60,7 @@ static void fault(u64 addr)
 {
 	struct ept12_result r;
 
-	assert_int_equal(sept_fault(s, root, NGPA(addr), READ, &r), SEPT_FILLED);
+	assert_int_equal(sept_fault(s, root, NGPA(addr), READ, NULL, &r), SEPT_FILLED);
 }
 
 static bool present(u64 addr)

@@ -270,6 +270,25 @@ static void refused_when_not_offered(void)
 	}
 }
 
+/* The rest of each control word, one bit after the other. */
+static void each_control_not_offered(void)
+{
+	static const u32 words[] = {VMCS_PIN_CTL, VMCS_PROC_CTL, VMCS_PROC2_CTL, VMCS_EXIT_CTL,
+				    VMCS_ENTRY_CTL};
+	u32 wrong = 0;
+
+	for (u32 i = 0; i < 32 * ARRAY_SIZE(words); i++) {
+		struct check c = {.change = {{OR, words[i / 32], BIT(i % 32)}}};
+		struct vm_result r;
+
+		if (ctl_has(c.change[0].field, c.change[0].value))
+			continue;
+		r = attempt(&c);
+		count_eq(wrong, "control-not-offered", l2_outcome(&r), CTL);
+	}
+	expect_eq("every-control-not-offered", wrong, 0);
+}
+
 static void link_pointer(void)
 {
 	u64 other = vmcs_alloc();
@@ -324,6 +343,7 @@ void test_main(void)
 	trap_handle(VEC_NMI, ignore);
 	run_table();
 	refused_when_not_offered();
+	each_control_not_offered();
 	link_pointer();
 	if (ctl_has(VMCS_PIN_CTL, PIN_TIMER | PIN_VNMI))
 		timer_and_nmi_matrix();

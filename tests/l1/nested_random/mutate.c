@@ -29,7 +29,7 @@ struct row {
 
 /* Bits that only one of Bochs and Nidus offers: no comparison is possible (VMX_SHADOW, load of
  * IA32_PERF_GLOBAL_CTRL, entry to SMM, which stops Bochs; Q23, Q30). */
-#define PROC2_BITS (0xffffffffu & ~(PROC2_SHADOW | PROC2_VMFUNC | PROC2_PML | PROC2_VE))
+#define PROC2_BITS (0xffffffffu & ~(PROC2_SHADOW | PROC2_XSAVES))
 #define EXIT_BITS  (0xffffffffu & ~EXIT_LOAD_PERF)
 #define ENTRY_BITS (0xffffffffu & ~(ENTRY_LOAD_PERF | ENTRY_SMM))
 /* L1 goes on with these registers, and its memory is mapped for user mode: no SMEP, SMAP. */
@@ -53,6 +53,10 @@ static const struct row rows[] = {
 	{VMCS_VIRTUAL_APIC, PAGE_AT, 1, 0xfff},
 	{VMCS_APIC_ACCESS, PAGE_AT, 1, 0xfff},
 	{VMCS_TPR_THRESHOLD, SMALL, 1, 20},
+	{VMCS_PML_ADDRESS, PAGE_AT, 1, 0xfff},
+	{VMCS_VMFUNC_CTL, FLIP, 1, ~0ul},
+	{VMCS_EPTP_LIST, PAGE_AT, 1, 0xfff},
+	{VMCS_VE_INFO, PAGE_AT, 1, 0xfff},
 	{VMCS_EPTP, FLIP, 2, 0xfff},
 	{VMCS_EPTP, PAGE_AT, 1, 0},
 	{VMCS_VPID, SMALL, 1, 3},

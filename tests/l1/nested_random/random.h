@@ -40,7 +40,7 @@ enum mode { LONG, LONG_USER, COMPAT, PAGING, PAE, FLAT, REAL, VM86, MODES };
 
 /* Pages for what VMCS fields point to. */
 struct pages {
-	u64 entry_list, exit_list, apic, bitmap, other_vmcs;
+	u64 entry_list, exit_list, apic, bitmap, other_vmcs, log, eptp_list, ve;
 };
 extern struct pages pages;
 

@@ -102,6 +102,9 @@ void world_create(void)
 	pages.apic = addr_of(page_alloc());
 	pages.bitmap = addr_of(pages_alloc(2, PAGE_SIZE));
 	pages.other_vmcs = vmcs_alloc();
+	pages.log = addr_of(page_alloc());
+	pages.eptp_list = addr_of(page_alloc());
+	pages.ve = addr_of(page_alloc());
 	root = ept_new();
 	saved_cr0 = read_cr0();
 	saved_cr4 = read_cr4();
@@ -193,6 +196,8 @@ static void reset_memory(void)
 	zero(addr_of(l2_msr_bitmap()), PAGE_SIZE);
 	zero(pages.bitmap, 2 * PAGE_SIZE);
 	zero(pages.apic, PAGE_SIZE);
+	zero(pages.ve, PAGE_SIZE);
+	*(u64 *)ptr_to(pages.eptp_list) = ept_pointer(root);
 	for (u64 at = LOW; at < L2_END; at += PAGE_SIZE)
 		ept_map(root, at, at, PAGE_SIZE, EPT_RWX | EPT_WB);
 	invept(1, ept_pointer(root));
@@ -328,8 +333,8 @@ static void random_exits(void)
 {
 	const u64 proc = PROC_INVLPG | PROC_MWAIT | PROC_RDPMC | PROC_RDTSC | PROC_CR3_LOAD | PROC_CR3_STORE |
 			 PROC_CR8_LOAD | PROC_CR8_STORE | PROC_MOV_DR | PROC_IO | PROC_MONITOR | PROC_PAUSE;
-	const u64 proc2 =
-		PROC2_DESC_TABLE | PROC2_WBINVD | PROC2_RDRAND | PROC2_RDSEED | PROC2_INVPCID | PROC2_XSAVES;
+	const u64 proc2 = PROC2_DESC_TABLE | PROC2_WBINVD | PROC2_RDRAND | PROC2_RDSEED | PROC2_INVPCID |
+			  PROC2_VMFUNC | PROC2_VE;
 
 	vmcs_set_bits(VMCS_PROC_CTL, proc & rng() & ctl_may(VMCS_PROC_CTL));
 	vmcs_set_bits(VMCS_PROC2_CTL, proc2 & rng() & ctl_may(VMCS_PROC2_CTL));
@@ -368,6 +373,12 @@ void world_reset(enum mode mode, bool show)
 	vmwrite(VMCS_GUEST_PAT, saved_pat);
 	vmwrite(VMCS_HOST_PAT, saved_pat);
 	vmwrite(VMCS_XSS_BITMAP, 0);
+	vmwrite(VMCS_PML_ADDRESS, pages.log);
+	vmwrite(VMCS_PML_INDEX, 511); /* Q47: Bochs exits for every access once it is used up */
+	vmwrite(VMCS_VMFUNC_CTL, 1);
+	vmwrite(VMCS_EPTP_LIST, pages.eptp_list);
+	vmwrite(VMCS_VE_INFO, pages.ve);
+	vmwrite(VMCS_EPTP_INDEX, 0);
 	vmwrite(VMCS_GUEST_INTR_STATUS, 0);
 	for (u32 i = 0; i < 4; i++)
 		vmwrite(VMCS_EOI_EXIT_BITMAP_0 + 2 * i, 0);
