@@ -163,12 +163,12 @@ static u64 basic(const struct vmx_caps *hw)
 }
 
 /*
- * SDM "Miscellaneous Data". The shutdown state is withheld: an L2 in it could not be parked. Writing exit
- * information needs no hardware: L0 carries out VMWRITE itself.
+ * SDM "Miscellaneous Data". Writing exit information needs no hardware: L0 carries out VMWRITE itself.
  */
 static u64 misc(const struct vmx_caps *hw)
 {
-	u64 same = VMX_MISC_SAVE_IA32E | VMX_MISC_HLT | VMX_MISC_WAIT_SIPI | VMX_MISC_ZERO_LEN;
+	u64 same = VMX_MISC_SAVE_IA32E | VMX_MISC_HLT | VMX_MISC_SHUTDOWN | VMX_MISC_WAIT_SIPI |
+		   VMX_MISC_ZERO_LEN;
 	u32 targets = MIN(CR3_TARGETS, VMX_MISC_CR3_TARGETS(hw->misc));
 
 	return VMX_MISC_TIMER_SHIFT(hw->misc) | (hw->misc & same) | (u64)targets << 16 | VMX_MISC_WRITE_INFO;

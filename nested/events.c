@@ -186,18 +186,18 @@ static bool give_timer(struct vcpu *v)
 }
 
 /* A window L1 asked for is open at once in an L2 that is halted; hardware, which does not know of the halt,
- * finds the others. */
+ * finds the others. SDM "Other Causes of VM Exits": in shutdown only the one for NMIs. */
 static bool give_windows(struct vcpu *v)
 {
 	struct vmcs02 *e = v->nested->current;
 
-	if (v->nested->activity != ACTIVITY_HLT)
+	if (v->nested->activity != ACTIVITY_HLT && v->nested->activity != ACTIVITY_SHUTDOWN)
 		return false;
 	if (v12_proc(e, PROC_NMI_WINDOW) && !(vmcs_read32(VMCS_GUEST_INTR_STATE) & INTR_STATE_NMI)) {
 		reflect_simple(v, EXIT_NMI_WINDOW, 0);
 		return true;
 	}
-	if (v12_proc(e, PROC_INTR_WINDOW) && intr_open()) {
+	if (v12_proc(e, PROC_INTR_WINDOW) && takes_interrupts(v->nested) && intr_open()) {
 		reflect_simple(v, EXIT_INTR_WINDOW, 0);
 		return true;
 	}

@@ -14,7 +14,7 @@ CAPS = (TOP / "nested" / "caps.c").read_text(encoding="utf-8")
 OFFERED = re.findall(r"^\t\{ (\w+),\s+OFFERED \}", CAPS, re.MULTILINE)
 # Where the L1 library has another name for a control.
 LIBRARY = {"PIN_EXT_INTR": "PIN_EXT_INT", "PROC_UNCOND_IO": "PROC_IO", "PROC_MSR_BITMAPS": "PROC_MSR_BITMAP",
-           "SEC_APIC_ACCESSES": "PROC2_APIC_ACCESS", "SEC_APIC_REGS": "PROC2_APIC_REG", "EXIT_HOST_64": "EXIT_HOST64",
+           "SEC_APIC_ACCESSES": "PROC2_APIC_ACCESS", "SEC_APIC_REGS": "PROC2_APIC_REG", "SEC_SHADOW_VMCS": "PROC2_SHADOW", "EXIT_HOST_64": "EXIT_HOST64",
            "EXIT_ACK_INTR": "EXIT_ACK_INT"}
 
 

@@ -108,7 +108,8 @@ def test_under_nidus(name, bare, words, l1_images, guest, iso, bochs):
     if wanted["bare"]:
         verdicts, bare_outcomes, _ = bare(name)
         assert differing(verdicts.named(), found.named(), listed(name)) == []
-        assert cases_apart(bare_outcomes, outcomes(computer.text)) == []
+        apart = cases_apart(bare_outcomes, outcomes(computer.text))
+        assert not apart, f"outcomes differ; --words '{' '.join(apart)}' shows them in full"
 
 
 def cases_apart(bare_found, nidus_found):

@@ -126,14 +126,14 @@ static void basic_and_misc(void **state)
 	assert_int_equal(c.basic >> 32 & 0x1fff, 4096);
 	assert_int_equal(c.basic >> 50 & 15, 6);
 	assert_true(c.basic & VMX_BASIC_TRUE && c.basic & VMX_BASIC_INS_OUTS);
-	assert_int_equal(c.misc, VMX_MISC_SAVE_IA32E | VMX_MISC_HLT | VMX_MISC_WAIT_SIPI | 4 << 16 |
-					 VMX_MISC_WRITE_INFO | VMX_MISC_ZERO_LEN);
+	assert_int_equal(c.misc, VMX_MISC_SAVE_IA32E | VMX_MISC_HLT | VMX_MISC_SHUTDOWN | VMX_MISC_WAIT_SIPI |
+					 4 << 16 | VMX_MISC_WRITE_INFO | VMX_MISC_ZERO_LEN);
 	hw.misc = 5 | 2 << 16;
 	hw.basic &= ~VMX_BASIC_INS_OUTS;
 	caps_plain(&c, &hw, VALID_CR4);
 	assert_int_equal(VMX_MISC_TIMER_SHIFT(c.misc), 5);
 	assert_int_equal(VMX_MISC_CR3_TARGETS(c.misc), 2);
-	assert_false(c.misc & (VMX_MISC_HLT | VMX_MISC_ZERO_LEN));
+	assert_false(c.misc & (VMX_MISC_HLT | VMX_MISC_SHUTDOWN | VMX_MISC_ZERO_LEN));
 	assert_false(c.basic & VMX_BASIC_INS_OUTS);
 	assert_int_equal(c.vmcs_enum, VMCS_TSC_MULTIPLIER & 0x3fe);
 }

@@ -117,7 +117,7 @@ static void activity(void **state)
 	(void)state;
 	GOOD("A1", v->guest_activity = ACTIVITY_HLT);
 	GOOD("A1", v->guest_activity = ACTIVITY_WAIT_SIPI);
-	BAD("A1 not offered", v->guest_activity = ACTIVITY_SHUTDOWN);
+	BAD("A1 not offered", v->guest_activity = ACTIVITY_SHUTDOWN; caps->misc &= ~VMX_MISC_SHUTDOWN);
 	BAD("A1", v->guest_activity = ACTIVITY_HLT; caps->misc &= ~VMX_MISC_HLT);
 	BAD("A1", v->guest_activity = ACTIVITY_WAIT_SIPI; caps->misc &= ~VMX_MISC_WAIT_SIPI);
 	BAD_ALL("A1", v->guest_activity = 4);

@@ -48,17 +48,19 @@ static void registers(bool ia32e)
 		vmcs_clear_bits(VMCS_GUEST_RFLAGS, BIT(17));
 }
 
-/* A4: Bochs lets every event into HLT. A10, A16, Q3, Q18: blocking, single steps, windows and the timer. No
- * entry sleeps in shutdown or wait-for-SIPI: nothing would wake it. Q62: with TF every exit leaves a single
- * step pending, so one that L0 keeps would show. */
+/* A4: Bochs lets every event into HLT, and too many into shutdown. A10, A16, Q3, Q18: blocking, single steps,
+ * windows and the timer. No entry sleeps in wait-for-SIPI: nothing would wake it. Q62: with TF every exit
+ * leaves a single step pending, so one that L0 keeps would show. */
 static void activity(void)
 {
 	u64 info = vmread(VMCS_ENTRY_INTR_INFO), type = info >> 8 & 7,
 	    state = vmread(VMCS_GUEST_ACTIVITY_STATE);
 	bool injects = info & INTR_VALID;
 
-	if (state == 2 || state == 3)
+	if (state == 3)
 		state = 4;
+	if (state == 2 && injects && type != 2)
+		state = 0;
 	if (state == 1 && ((injects && type != 0 && type != 2) || vmread(VMCS_PROC_CTL) & PROC_INTR_WINDOW))
 		state = 0;
 	vmwrite(VMCS_GUEST_ACTIVITY_STATE, state);

@@ -10,6 +10,7 @@
 #define AR_TSS    0x008b
 #define AR_VM86   0x00f3
 #define SEGMENT   (LOW >> 4)
+#define TIME      2000000 /* ends an L2 that stays; what an L0 below does in L2's time is far less */
 
 struct pages pages;
 u32 world_needs;
@@ -209,6 +210,9 @@ static void reset_l1(void)
 	write_cr0(saved_cr0);
 	write_cr4(saved_cr4);
 	write_cr8(0);
+	for (u32 msr = 0xc0000081; msr <= 0xc0000084; msr++) /* STAR to FMASK: SYSCALL goes by them */
+		wrmsr(msr, 0);
+	wrmsr(MSR_KERNEL_GS_BASE, 0);
 	if (rdmsr(MSR_EFER) != saved_efer)
 		wrmsr(MSR_EFER, saved_efer);
 	if (rdmsr(MSR_PAT) != saved_pat)
@@ -385,7 +389,7 @@ void world_reset(enum mode mode, bool show)
 	vmwrite(VMCS_PLE_GAP, ~0u);
 	vmwrite(VMCS_PLE_WINDOW, ~0u);
 	vmcs_set_bits(VMCS_PIN_CTL, PIN_TIMER);
-	vmwrite(VMCS_PREEMPTION_TIMER, 300000);
+	vmwrite(VMCS_PREEMPTION_TIMER, TIME);
 	set_registers(offset);
 	random_exits();
 	put_code(show);

@@ -77,6 +77,25 @@ static struct vm_result run(l2_fn *fn, u32 value)
 	return l2_launch();
 }
 
+/* SDM "Activity State": interrupts do not end a shutdown, the timer does. */
+static void in_shutdown(void)
+{
+	struct vm_result r;
+
+	if (!(rdmsr(MSR_VMX_MISC) & BIT(7))) {
+		skip("shutdown", "not offered");
+		return;
+	}
+	rounds = 0;
+	l2_prepare(l2_spin);
+	vmcs_set_bits(VMCS_PIN_CTL, PIN_TIMER);
+	vmwrite(VMCS_PREEMPTION_TIMER, 100000);
+	vmwrite(VMCS_GUEST_ACTIVITY_STATE, 2);
+	r = l2_launch();
+	expect_exit("ends-a-shutdown", r, EXIT_TIMER);
+	expect_eq("shutdown-ran-nothing", rounds, 0);
+}
+
 void test_main(void)
 {
 	struct vm_result r;
@@ -132,6 +151,7 @@ void test_main(void)
 	expect_exit("save-expired-run", r, EXIT_TIMER);
 	expect_eq("expired-saves-zero", vmread(VMCS_PREEMPTION_TIMER), 0);
 
+	in_shutdown();
 	l2_prepare(l2_call_one);
 	vmwrite(VMCS_PREEMPTION_TIMER, 0);
 	r = l2_launch();
