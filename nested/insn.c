@@ -168,7 +168,7 @@ exit_fn *const emul_plain[EXIT_REASONS] = {
  * The processor has tested before the exit what makes every VMX instruction undefined: real, virtual-8086 and
  * compatibility mode. It did so with L0's CR4 and in L0's VMX operation, so these two are left.
  */
-static bool vmxon_exists(struct vcpu *v)
+static __attribute__((cold, noinline)) bool vmxon_exists(struct vcpu *v)
 {
 	/* So it stays until VMXOFF: paging cannot be left, and every exit's "host address-space size" is this
 	 * mode. SDM "Checks Related to Address-Space Size". */

@@ -7,6 +7,7 @@
 #include "hv/vcpu.h"
 #include "hv/vmcs.h"
 #include "hv/vmcs_init.h"
+#include "mm/guest_walk.h"
 #include "nested/caps.h"
 #include "nested/checks.h"
 #include "nested/nested.h"
@@ -26,6 +27,16 @@ struct l2_exit {
 	u64 linear, phys;
 	bool from_hardware; /* insn_len, insn_info, linear and phys are meant to be stored */
 };
+
+/* An operand of a VMX instruction was found in this page: all that it depends on. */
+struct operand_memo {
+	u64 page; /* linear address >> PAGE_SHIFT; NO_PAGE or, as CR4 is never 0, a cr4 of 0: empty */
+	u64 cr3, cr4, efer;
+	enum access access;
+	struct walk_trail trail;
+	u64 gpa; /* of the page's first byte */
+};
+#define NO_PAGE (~0ull)
 
 struct nested {
 	bool vmxon;
@@ -65,6 +76,7 @@ struct nested {
 	bool timer_short;   /* VMCS02's timer field holds less than what is left of the slice */
 	struct timer wake;  /* the preemption timer of an L2 that is not active */
 	struct l0_needs needs;
+	struct operand_memo operands[4];
 	bool shadowing; /* L1 reaches fields of its current VMCS without an exit (shadow.c) */
 	bool wide;      /* L1 is in IA-32e mode, its VMX instructions in 64-bit code: constant while vmxon */
 	u32 refused;    /* entries that passed the checks and failed in hardware: should stay 0 */

@@ -235,6 +235,7 @@ void nested_reset(struct vcpu *v)
 	n->event_in_entry = n->immediate_exit = n->fault_raised = false;
 	n->queued.reason = 0;
 	n->l1_pending = 0;
+	memset(n->operands, 0, sizeof(n->operands));
 }
 
 void nested_destroy(struct vcpu *v)

@@ -5,6 +5,7 @@
  * Field", "Limit Checking", "Type Checking".
  */
 #include "hv/lib.h"
+#include "mm/guest_access.h"
 #include "mm/guest_walk.h"
 #include "nested/internal.h"
 
@@ -99,28 +100,64 @@ static __attribute__((cold)) bool operand_linear(struct vcpu *v, size_t n, bool 
 	return segment_ok(seg, ea, n, write) || segment_fault(v, seg);
 }
 
+/* The walk, and its entries kept so that the next operand in this page costs only a look whether they still
+ * are the same. */
+static __attribute__((cold, noinline)) bool walk(const struct vcpu *v, struct operand_memo *memo,
+						 const struct operand_memo *key, u64 ea, gpa_t *out)
+{
+	const struct l1mem *m = &v->guest->mem;
+	struct paging p = {
+		.cr3 = key->cr3, .cr4 = key->cr4, .efer = key->efer, .phys_bits = v->nested->facts.phys_bits};
+	u64 differs;
+	bool ok;
+
+	*memo = *key;
+	ok = walk_trail_record(m, key->cr3, ea, &memo->trail, out);
+	if (!guest_walk_fast(m, &p, ea, key->access, out)) {
+		memo->page = NO_PAGE;
+		return false;
+	}
+	guest_access_begin();
+	differs = ok ? walk_trail_differs(&memo->trail) : 1;
+	guest_access_end();
+	if (differs) /* another CPU of L1 has changed an entry meanwhile */
+		memo->page = NO_PAGE;
+	memo->gpa = out->v & PAGE_MASK;
+	return true;
+}
+
 /*
  * Where nearly all operands are: 64-bit code, no segment base, inside one page that the fast walk finds. Of
  * CR4 that walk looks only at bits that L1 has in the register itself; CPL is 0. False: the long way tells.
  */
 static inline bool plain_place(const struct vcpu *v, size_t n, enum access a, gpa_t *out)
 {
-	const struct nested *nested = v->nested;
+	struct nested *nested = v->nested;
 	u32 info = vmcs_read32(VMCS_EXIT_INSN_INFO);
-	struct paging p;
-	u64 ea;
+	struct operand_memo key, *memo;
+	u64 ea, differs;
 
 	if (!nested->wide || INFO_SEGMENT(info) >= SEG_FS || INFO_ADDR_SIZE(info) != 2)
 		return false;
 	ea = effective_address(v, info);
 	if (!is_canonical(ea) || (ea & ~PAGE_MASK) > PAGE_SIZE - n)
 		return false;
-	p.cr3 = vmcs_read_nw(VMCS_GUEST_CR3);
-	p.cr4 = vmcs_read_nw(VMCS_GUEST_CR4);
-	p.efer = vmcs_read64(VMCS_GUEST_EFER);
-	p.user = p.no_page1g = false;
-	p.phys_bits = nested->facts.phys_bits;
-	return guest_walk_fast(&v->guest->mem, &p, ea, a, out);
+	key.page = ea >> PAGE_SHIFT;
+	key.access = a;
+	key.cr3 = vmcs_read_nw(VMCS_GUEST_CR3);
+	key.cr4 = vmcs_read_nw(VMCS_GUEST_CR4);
+	key.efer = vmcs_read64(VMCS_GUEST_EFER);
+	memo = &nested->operands[key.page % ARRAY_SIZE(nested->operands)];
+	if (memo->page != key.page || memo->cr3 != key.cr3 || memo->cr4 != key.cr4 ||
+	    memo->efer != key.efer || memo->access != key.access)
+		return walk(v, memo, &key, ea, out);
+	guest_access_begin();
+	differs = walk_trail_differs(&memo->trail);
+	guest_access_end();
+	if (unlikely(differs))
+		return walk(v, memo, &key, ea, out);
+	*out = GPA(memo->gpa | (ea & ~PAGE_MASK));
+	return true;
 }
 
 /* Where the operand's bytes stand: at most two pages, both translated before either is touched. `first` bytes
