@@ -168,7 +168,7 @@ exit_fn *const emul_plain[EXIT_REASONS] = {
  * The processor has tested before the exit what makes every VMX instruction undefined: real, virtual-8086 and
  * compatibility mode. It did so with L0's CR4 and in L0's VMX operation, so these two are left.
  */
-static __attribute__((cold, noinline)) bool vmxon_exists(struct vcpu *v)
+static bool vmxon_exists(struct vcpu *v)
 {
 	/* So it stays until VMXOFF: paging cannot be left, and every exit's "host address-space size" is this
 	 * mode. SDM "Checks Related to Address-Space Size". */
@@ -176,16 +176,21 @@ static __attribute__((cold, noinline)) bool vmxon_exists(struct vcpu *v)
 	return vcpu_cr4() & CR4_VMXE;
 }
 
+/* One of the conditions does not hold: which fault, in the order of the manual. */
+static __attribute__((cold, noinline)) enum exit_action unusual(struct vcpu *v, u32 reason, exit_fn *fn)
+{
+	if (!fn || (!v->nested->vmxon && (reason != EXIT_VMXON || !vmxon_exists(v))))
+		return fault_ud(v);
+	return vcpu_cpl() ? fault_gp(v) : fn(v);
+}
+
 enum exit_action exit_vmx_insn(struct vcpu *v)
 {
 	u32 reason = vmcs_read32(VMCS_EXIT_REASON);
-	struct nested *n = v->nested;
+	const struct nested *n = v->nested;
+	exit_fn *fn = likely(n) ? n->emul[reason] : NULL;
 
-	if (unlikely(!n || !n->emul[reason]))
-		return fault_ud(v);
-	if (unlikely(!n->vmxon) && (reason != EXIT_VMXON || !vmxon_exists(v)))
-		return fault_ud(v);
-	if (unlikely(vmcs_read32(VMCS_GUEST_SS_AR) & AR_DPL))
-		return fault_gp(v);
-	return n->emul[reason](v);
+	if (likely(fn) && likely(n->vmxon) && likely(!(vmcs_read32(VMCS_GUEST_SS_AR) & AR_DPL)))
+		return fn(v);
+	return unusual(v, reason, fn);
 }

@@ -120,7 +120,7 @@ enum exit_action emul_vmread(struct vcpu *v)
 
 	if (unlikely(!f))
 		return read_any(v, v->nested->current);
-	v->regs[INFO_REG1(info)] = vmcs12_read(&v->nested->current->v12, f);
+	v->regs[INFO_REG1(info)] = vmcs12_read_whole(&v->nested->current->v12, f);
 	return vmsucceed(v);
 }
 

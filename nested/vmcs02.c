@@ -120,24 +120,30 @@ static struct vmcs02 **choose(struct nested *n)
 	return best;
 }
 
-struct vmcs02 *vmcs02_get(struct vcpu *v, u64 ptr)
+static __attribute__((cold, noinline)) struct vmcs02 *bring_in(struct vcpu *v, u64 ptr)
 {
 	struct nested *n = v->nested;
+	struct vmcs02 **slot = choose(n), *e;
+
+	if (!*slot)
+		*slot = create(n->shadowing);
+	e = *slot;
+	if (!e)
+		return NULL;
+	if (e->ptr != NO_VMCS)
+		vmcs02_release(v, e);
+	read_in(v, e, ptr);
+	return e;
+}
+
+struct vmcs02 *vmcs02_get(struct vcpu *v, u64 ptr)
+{
 	struct vmcs02 *e = vmcs02_find(v, ptr);
 
-	if (!e) {
-		struct vmcs02 **slot = choose(n);
-
-		if (!*slot)
-			*slot = create(n->shadowing);
-		e = *slot;
-		if (!e)
-			return NULL;
-		if (e->ptr != NO_VMCS)
-			vmcs02_release(v, e);
-		read_in(v, e, ptr);
-	}
-	e->used = ++n->clock;
+	if (unlikely(!e))
+		e = bring_in(v, ptr);
+	if (likely(e))
+		e->used = ++v->nested->clock;
 	return e;
 }
 

@@ -165,17 +165,23 @@ static inline bool vmcs12_exists(const struct vmcs12_field *f, const struct vmx_
 	return f->cap == VMCS12_CAP_ALWAYS || words[f->cap >> 6] >> (f->cap & 63) & 1;
 }
 
-/* Read; narrower fields are zero-extended, a high-half access gives bits 63:32. */
-static inline u64 vmcs12_read(const struct vmcs12 *v12, const struct vmcs12_field *f)
+/* Read; narrower fields are zero-extended. `f` is an entry of the table. */
+static inline u64 vmcs12_read_whole(const struct vmcs12 *v12, const struct vmcs12_field *f)
 {
 	static const u8 spare[] = {[WIDTH_16] = 48, [WIDTH_64] = 0, [WIDTH_32] = 32, [WIDTH_NATURAL] = 0};
 	u64 value;
 
-	__builtin_memcpy(&value, (const char *)v12 + f->offset,
-			 sizeof(value)); /* within the struct: asserted */
-	if (unlikely(f->high))
-		return value >> 32;
+	/* Within the struct: asserted. */
+	__builtin_memcpy(&value, (const char *)v12 + f->offset, sizeof(value));
 	return value << spare[f->width] >> spare[f->width];
+}
+
+/* The same for a field that was looked up: a high-half access gives bits 63:32. */
+static inline u64 vmcs12_read(const struct vmcs12 *v12, const struct vmcs12_field *f)
+{
+	u64 value = vmcs12_read_whole(v12, f);
+
+	return f->high ? value >> 32 : value;
 }
 
 /* Write, truncated to the field; a high-half access replaces bits 63:32 by the low half of `value`. The
