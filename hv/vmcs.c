@@ -48,18 +48,37 @@ void vmcs_clear(struct vmcs *vmcs)
 		c->current = NULL;
 }
 
-void vmcs_load(struct vmcs *vmcs)
+/* Clear it, when it is active nowhere; then make it current. */
+static __attribute__((noinline)) void first_load(struct vmcs *vmcs)
 {
 	struct cpu *c = this_cpu();
 
-	if (c->current == vmcs)
-		return;
 	if (!vmcs->cpu) {
 		BUG_ON(!vmclear(ptr_hpa(vmcs->page)));
 		vmcs->cpu = c;
 	}
 	BUG_ON(vmcs->cpu != c);
 	BUG_ON(!vmptrld(ptr_hpa(vmcs->page)));
+	c->current = vmcs;
+}
+
+void vmcs_load(struct vmcs *vmcs)
+{
+	struct cpu *c = this_cpu();
+	bool fail;
+
+	if (c->current == vmcs)
+		return;
+	if (unlikely(vmcs->cpu != c)) {
+		first_load(vmcs);
+		return;
+	}
+	/* The pointer to the page is its machine address. */
+	asm volatile("vmptrld %1" : "=@ccbe"(fail) : "m"(vmcs->page) : "memory");
+	if (unlikely(fail)) {
+		first_load(vmcs); /* which finds it out again, and says so */
+		return;
+	}
 	c->current = vmcs;
 }
 
