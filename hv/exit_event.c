@@ -28,8 +28,11 @@ enum exit_action exit_slice_over(struct vcpu *v)
 	return v->preempt ? RESCHEDULE : RESUME;
 }
 
-/* SDM "Architectural State Before a VM Exit": a #DB that exits has not updated DR6 and DR7.GD; delivering it
- * must. */
+/*
+ * SDM "Architectural State Before a VM Exit": a #DB that exits has not updated DR6 and DR7.GD; delivering it
+ * must. It also ends blocking by STI and MOV SS, which with TF set and no single-step trap pending is no
+ * state that can be entered. SDM "Checks on Guest Non-Register State".
+ */
 static void give_db(struct vcpu *v)
 {
 	u64 qual = vmcs_read_nw(VMCS_EXIT_QUAL), dr6;
@@ -39,6 +42,9 @@ static void give_db(struct vcpu *v)
 	asm volatile("mov %0, %%db6" : : "r"(dr6));
 	vmcs_write_nw(VMCS_GUEST_DR7, vmcs_read_nw(VMCS_GUEST_DR7) & ~BIT(13));
 	vmcs_write64(VMCS_GUEST_DEBUGCTL, vmcs_read64(VMCS_GUEST_DEBUGCTL) & ~3ull);
+	vmcs_write32(VMCS_GUEST_INTR_STATE,
+		     vmcs_read32(VMCS_GUEST_INTR_STATE) & ~(INTR_STATE_STI | INTR_STATE_MOV_SS));
+	vmcs_write_nw(VMCS_GUEST_PENDING_DBG, 0);
 	v->inject = (struct event){.info = vmcs_read32(VMCS_EXIT_INTR_INFO) & ~INTR_NMI_UNBLOCK,
 				   .insn_len = vmcs_read32(VMCS_EXIT_INSN_LEN)};
 	__atomic_fetch_or(&v->pending, PEND_INJECT, __ATOMIC_RELAXED);
