@@ -50,7 +50,7 @@ static void registers(bool ia32e)
 
 /* A4: Bochs lets every event into HLT, and too many into shutdown. A10, A16, Q3, Q18: blocking, single steps,
  * windows and the timer. No entry sleeps in wait-for-SIPI: nothing would wake it. Q62: with TF every exit
- * leaves a single step pending, so one that L0 keeps would show. */
+ * leaves a single step pending, so one that L0 keeps would show; and no debug trap wakes from HLT. */
 static void activity(void)
 {
 	u64 info = vmread(VMCS_ENTRY_INTR_INFO), type = info >> 8 & 7,
@@ -64,8 +64,10 @@ static void activity(void)
 	if (state == 1 && ((injects && type != 0 && type != 2) || vmread(VMCS_PROC_CTL) & PROC_INTR_WINDOW))
 		state = 0;
 	vmwrite(VMCS_GUEST_ACTIVITY_STATE, state);
-	if (state == 1 || vmread(VMCS_GUEST_INTERRUPTIBILITY) & 3)
+	if (vmread(VMCS_GUEST_INTERRUPTIBILITY) & 3)
 		vmcs_clear_bits(VMCS_GUEST_PENDING_DEBUG, BIT(14));
+	if (state)
+		vmcs_clear_bits(VMCS_GUEST_PENDING_DEBUG, BIT(14) | BIT(12) | 15);
 	vmcs_clear_bits(VMCS_GUEST_RFLAGS, RFLAGS_TF);
 	if (!vmread(VMCS_PREEMPTION_TIMER) || (injects && type == 2))
 		vmcs_clear_bits(VMCS_GUEST_INTERRUPTIBILITY, BLOCK_STI | BLOCK_MOV_SS);

@@ -50,6 +50,15 @@ static bool from_instruction(u32 reason)
 	}
 }
 
+/* The qualification is the displacement of a memory operand; with a register Bochs leaves what it decoded
+ * there before. SDM "Exit Qualification" and "VM-Exit Instruction-Information Field". */
+static bool register_operand(const struct vm_result *r)
+{
+	bool may = r->reason == EXIT_VMREAD || r->reason == EXIT_VMWRITE || r->reason == EXIT_LDTR_TR;
+
+	return may && r->insn_info & BIT(10);
+}
+
 /* Only what the manual defines for the exit. An entry that fails leaves the other fields alone (Q9); in real
  * mode no exception has an error code, which Bochs forgets. */
 static struct outcome outcome_of(const struct vm_result *r)
@@ -70,10 +79,16 @@ static struct outcome outcome_of(const struct vm_result *r)
 	o.idt_info = r->idt_info & INTR_VALID ? r->idt_info : 0;
 	if (o.idt_info & INTR_ERROR_CODE)
 		o.idt_error = r->idt_error;
+	if (register_operand(r))
+		o.qual = 0;
 	if (from_instruction(r->reason))
 		o.insn_len = r->insn_len;
 	if (r->reason == EXIT_EPT_VIOLATION || r->reason == EXIT_EPT_MISCONFIG)
 		o.gpa = r->gpa;
+	/* Q45: of a walk of L2's tables, which is a write with flags, Bochs does not say that it reads too.
+	 */
+	if (r->reason == EXIT_EPT_VIOLATION && r->qual & EPT_Q_WRITE && !(r->qual & EPT_Q_FINAL))
+		o.qual &= ~EPT_Q_READ;
 	if (r->reason == EXIT_EPT_VIOLATION && r->qual & EPT_Q_LINEAR)
 		o.gla = r->gla;
 	return o;
