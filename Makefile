@@ -24,7 +24,7 @@ KFLAGS := -std=gnu11 -Os -g -ffreestanding -fno-builtin -mno-red-zone -mgeneral-
 HOT := hv/exit.c hv/exit_misc.c hv/exit_io.c hv/cpuid.c hv/msr.c hv/event.c hv/apicv.c hv/vcpu_regs.c hv/vmcs.c \
 	hv/dev/ports.c hv/dev/machine.c hv/dev/vlapic.c hyperv/enlighten.c hyperv/evmcs.c hyperv/hypercall.c mm/guest_walk_fast.c mm/l1mem.c mm/guest_copy.c mm/ept.c \
 	$(filter-out nested/check_% nested/caps.c nested/vmcs12.c nested/shadow_map.c,$(wildcard nested/*.c))
-$(patsubst %,$(BUILD)/%.o,$(HOT)): KFLAGS += -O2 -fomit-frame-pointer -fno-align-loops -fno-align-jumps -fno-align-labels
+$(patsubst %,$(BUILD)/%.o,$(HOT)): KFLAGS += -O2 -fomit-frame-pointer -fno-align-functions -fno-align-loops -fno-align-jumps -fno-align-labels
 
 .PHONY: all clean help run demo iso test test-all boots lint format size
 all: $(BUILD)/nidus.elf $(BUILD)/nidus32.elf

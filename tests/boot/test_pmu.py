@@ -4,8 +4,8 @@ from conftest import console
 
 
 def test_no_pmu_to_give(bochs, iso, guest, l1_images):
-    computer = bochs(iso([guest("msr_rules", kernel=l1_images / "msr_rules.elf", mem="64M", pmu=True)]))
+    computer = bochs(iso([guest("cpuid_rules", kernel=l1_images / "cpuid_rules.elf", mem="64M", pmu=True)]))
     computer.wait_end(120)
     assert [line for line in computer.lines if "no PMU that a guest could use" in line]
-    assert console.guests(computer.text).endings.get("msr_rules") == "exit 0"
+    assert console.guests(computer.text).endings.get("cpuid_rules") == "exit 0"
     assert not console.verdicts(computer.text).faults
