@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One 16-byte stub per vector: push error code (0 where the CPU pushes none) and vector, save the registers, call trap(). */
+/* One 8-byte stub per vector: push the vector, go on where error code (0 where the CPU pushes none) and vector are completed; save the registers, call trap(). */
 
 	.section .text, "ax"
 	.code64
@@ -12,16 +12,21 @@
 idt_stubs:
 	.set	vector, 0
 	.rept	256
-	.balign	16
-	.if	(vector >= 32) || !((HAS_ERROR >> (vector & 31)) & 1)
-	push	$0
-	.endif
-	push	$vector
+	.balign	8
+	.byte	0x6a, vector			/* push: sign-extended */
+	.if	(vector < 32) && ((HAS_ERROR >> (vector & 31)) & 1)
 	jmp	trap_common
+	.else
+	jmp	trap_plain
+	.endif
 	.set	vector, vector + 1
 	.endr
 
 	.balign	16
+trap_plain:
+	push	(%rsp)
+	movq	$0, 8(%rsp)
+	andq	$0xff, (%rsp)
 trap_common:
 	push	%rax
 	push	%rbx

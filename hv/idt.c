@@ -16,7 +16,7 @@
 #define IST_NMI        1
 #define IST_DF         2
 #define IST_MC         3
-#define STUB_SIZE      16
+#define STUB_SIZE      8
 
 struct gate {
 	u16 offset_low, selector;
