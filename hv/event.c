@@ -139,6 +139,14 @@ bool vcpu_intr_pending(struct vcpu *v)
 	return vlapic_accepts_extint(v) && machine_pic_pending(v->guest->machine);
 }
 
+/* With APICv the processor has the highest request in RVI; the page's IRR follows it. */
+bool vcpu_intr_possible(const struct vcpu *v)
+{
+	if (v->apicv_mode ? (u8)vmcs_read16(VMCS_GUEST_INTR_STATUS) : vlapic_requested(v))
+		return true;
+	return machine_pic_pending(v->guest->machine) && vlapic_accepts_extint(v);
+}
+
 /* The PIC comes first: an APIC takes ExtINT without comparing priorities. */
 u8 vcpu_intr_ack(struct vcpu *v)
 {

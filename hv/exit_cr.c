@@ -36,24 +36,25 @@ static bool in_vmx(const struct vcpu *v)
 
 void vcpu_load_cr0(struct vcpu *v, u64 cr0)
 {
+	v->kept_written = true;
 	vmcs_write_nw(VMCS_CR0_MASK, CR0_KEPT | (in_vmx(v) ? CR0_VMX_FIXED : 0));
 	vmcs_write_nw(VMCS_CR0_SHADOW, cr0);
-	vmcs_write_nw(VMCS_GUEST_CR0, (cr0 & ~(CR0_CD | CR0_NW)) | CR0_NE | CR0_ET);
+	vmcs_write_nw(VMCS_GUEST_CR0, vcpu_hardware_cr0(cr0));
 }
 
 void vcpu_load_cr4(struct vcpu *v, u64 cr4)
 {
-	(void)v;
+	v->kept_written = true;
 	vmcs_write_nw(VMCS_CR4_MASK, ~cpuid_cr4_offered() | CR4_VMXE);
 	vmcs_write_nw(VMCS_CR4_SHADOW, cr4);
-	vmcs_write_nw(VMCS_GUEST_CR4, cr4 | CR4_VMXE);
+	vmcs_write_nw(VMCS_GUEST_CR4, vcpu_hardware_cr4(cr4));
 }
 
 void vcpu_load_efer(struct vcpu *v, u64 efer)
 {
 	u32 entry = vmcs_read32(VMCS_ENTRY_CTL) & ~ENTRY_IA32E;
 
-	(void)v;
+	v->kept_written = true;
 	vmcs_write64(VMCS_GUEST_EFER, efer);
 	vmcs_write32(VMCS_ENTRY_CTL, efer & EFER_LMA ? entry | ENTRY_IA32E : entry);
 }

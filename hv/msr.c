@@ -167,9 +167,10 @@ static bool read_debugctl(struct vcpu *v, u32 msr, u64 *value)
 
 static bool write_debugctl(struct vcpu *v, u32 msr, u64 value)
 {
-	(void)v, (void)msr;
+	(void)msr;
 	if (value & ~(BIT(0) | BIT(1)))
 		return false;
+	v->kept_written = true;
 	vmcs_write64(VMCS_GUEST_DEBUGCTL, value);
 	return true;
 }
@@ -191,13 +192,14 @@ static bool read_pat(struct vcpu *v, u32 msr, u64 *value)
 
 static bool write_pat(struct vcpu *v, u32 msr, u64 value)
 {
-	(void)v, (void)msr;
+	(void)msr;
 	for (unsigned i = 0; i < 8; i++) {
 		u8 t = (u8)(value >> (8 * i));
 
 		if (t != 7 && !mtrr_type_valid(t))
 			return false;
 	}
+	v->kept_written = true;
 	vmcs_write64(VMCS_GUEST_PAT, value);
 	return true;
 }
@@ -220,9 +222,9 @@ static bool read_sysenter(struct vcpu *v, u32 msr, u64 *value)
 
 static bool write_sysenter(struct vcpu *v, u32 msr, u64 value)
 {
-	(void)v;
 	if (msr != MSR_SYSENTER_CS && !canonical(value))
 		return false;
+	v->kept_written = true;
 	vmcs_write_raw(sysenter_field(msr), msr == MSR_SYSENTER_CS ? (u32)value : value);
 	return true;
 }
@@ -321,7 +323,7 @@ static const struct msr_rule msr_table[] = {
 	{ MSR_PLATFORM_INFO, MSR_PLATFORM_INFO, read_zero, no_write, 0 }, /* no CPUID faulting, no ratios */
 	{ MSR_MTRRCAP, MSR_MTRRCAP, mtrr_read_cap, no_write, 0 },
 	{ MSR_MISC_FEATURES, MSR_MISC_FEATURES, no_read, no_write, 0 },
-	{ MSR_SYSENTER_CS, MSR_SYSENTER_EIP, read_sysenter, write_sysenter, PASS_BOTH },
+	{ MSR_SYSENTER_CS, MSR_SYSENTER_EIP, read_sysenter, write_sysenter, PASS_READ },
 	{ MSR_MCG_CAP, MSR_MCG_CAP, read_zero, no_write, 0 },	/* machine-check architecture with no banks */
 	{ MSR_MCG_STATUS, MSR_MCG_STATUS, read_zero, write_nothing, 0 },
 	{ MSR_PERFEVTSEL0, MSR_PERFEVTSEL0 + PMU_COUNTERS - 1, pmu_read, pmu_write, 0 },
@@ -331,7 +333,7 @@ static const struct msr_rule msr_table[] = {
 	{ MSR_MTRR_FIX64K, MSR_MTRR_FIX64K, mtrr_read_fixed, mtrr_write_fixed, 0 },
 	{ MSR_MTRR_FIX16K, MSR_MTRR_FIX16K + 1, mtrr_read_fixed, mtrr_write_fixed, 0 },
 	{ MSR_MTRR_FIX4K, MSR_MTRR_FIX4K + 7, mtrr_read_fixed, mtrr_write_fixed, 0 },
-	{ MSR_PAT, MSR_PAT, read_pat, write_pat, PASS_BOTH },
+	{ MSR_PAT, MSR_PAT, read_pat, write_pat, PASS_READ },
 	{ MSR_MTRR_DEF_TYPE, MSR_MTRR_DEF_TYPE, mtrr_read_def, mtrr_write_def, 0 },
 	{ MSR_FIXED_CTR0, MSR_FIXED_CTR0 + PMU_FIXED - 1, pmu_read, pmu_write, 0 },
 	{ MSR_FIXED_CTR_CTRL, MSR_PERF_GLOBAL_OVF, pmu_read, pmu_write, 0 },

@@ -5,11 +5,8 @@
 #include "hv/vmcs_init.h"
 
 /* IA32_VMX_EPT_VPID_CAP. */
-#define CAP_INVEPT_SINGLE  BIT(25)
-#define CAP_INVVPID_ADDR   BIT(40)
-#define CAP_INVVPID_SINGLE BIT(41)
-
-enum { TYPE_ADDRESS, TYPE_SINGLE, TYPE_ALL };
+#define CAP_INVEPT_SINGLE BIT(25)
+#define CAP_INVVPID_ADDR  BIT(40)
 
 static u64 vpid_map[65536 / 64];
 static struct spinlock vpid_lock;
@@ -43,28 +40,23 @@ void vpid_free(u16 vpid)
 
 void invept_single(u64 eptp)
 {
-	invept(l0_controls.ept_vpid_cap & CAP_INVEPT_SINGLE ? TYPE_SINGLE : TYPE_ALL, eptp);
+	invept(l0_controls.ept_vpid_cap & CAP_INVEPT_SINGLE ? INV_SINGLE : INV_ALL, eptp);
 }
 
 void invept_all(void)
 {
-	invept(TYPE_ALL, 0);
-}
-
-void invvpid_single(u16 vpid)
-{
-	invvpid(l0_controls.ept_vpid_cap & CAP_INVVPID_SINGLE ? TYPE_SINGLE : TYPE_ALL, vpid, 0);
+	invept(INV_ALL, 0);
 }
 
 void invvpid_address(u16 vpid, u64 linear)
 {
 	if (l0_controls.ept_vpid_cap & CAP_INVVPID_ADDR)
-		invvpid(TYPE_ADDRESS, vpid, linear);
+		invvpid(INV_ADDRESS, vpid, linear);
 	else
 		invvpid_single(vpid);
 }
 
 void invvpid_all(void)
 {
-	invvpid(TYPE_ALL, 0, 0);
+	invvpid(INV_ALL, 0, 0);
 }

@@ -4,12 +4,15 @@
 #ifndef NIDUS_HV_TLB_H
 #define NIDUS_HV_TLB_H
 
-#include "hv/types.h"
+#include "hv/vmcs_init.h"
 
 /* A VPID nobody else uses; 0 when there are none left (the caller then shares one and flushes at each
  * switch). */
 u16 vpid_alloc(void);
 void vpid_free(u16 vpid);
+
+enum { INV_ADDRESS, INV_SINGLE, INV_ALL };
+#define CAP_INVVPID_SINGLE BIT(41) /* IA32_VMX_EPT_VPID_CAP */
 
 static inline void invept(u64 type, u64 eptp)
 {
@@ -33,7 +36,10 @@ static inline void invvpid(u64 type, u16 vpid, u64 linear)
 void invept_single(u64 eptp);
 void invept_all(void);
 /* Linear and combined mappings of one VPID, on this CPU. */
-void invvpid_single(u16 vpid);
+static inline void invvpid_single(u16 vpid)
+{
+	invvpid(l0_controls.ept_vpid_cap & CAP_INVVPID_SINGLE ? INV_SINGLE : INV_ALL, vpid, 0);
+}
 void invvpid_address(u16 vpid, u64 linear);
 void invvpid_all(void);
 

@@ -99,6 +99,9 @@ struct vcpu {
 	u64 tsc_offset; /* L1's TSC = host TSC + this */
 	u64 mtrr_def, mtrr_fixed[11], mtrr_var[16];
 	u32 sipi_vector;
+	/* Something wrote a register that is changed only by L0 (CR0 and CR4 masks and shadows, EFER, PAT,
+	 * DEBUGCTL, SYSENTER MSRs) into the current VMCS. nested/ clears it. */
+	bool kept_written;
 	bool intr_window, nmi_window; /* window exiting is on in VMCS01 */
 	u8 tpr_threshold;             /* in VMCS01 */
 	u8 nmi_waiting;               /* an NMI is held back by blocking */
@@ -165,6 +168,16 @@ u64 vcpu_cr4(void);
 void vcpu_load_cr0(struct vcpu *v, u64 cr0);
 void vcpu_load_cr4(struct vcpu *v, u64 cr4);
 void vcpu_load_efer(struct vcpu *v, u64 efer); /* entry control IA-32e follows LMA */
+/* What vcpu_load_cr0 and vcpu_load_cr4 put into the register itself. */
+static inline u64 vcpu_hardware_cr0(u64 cr0)
+{
+	return (cr0 & ~(CR0_CD | CR0_NW)) | CR0_NE | CR0_ET;
+}
+
+static inline u64 vcpu_hardware_cr4(u64 cr4)
+{
+	return cr4 | CR4_VMXE;
+}
 /* WRMSR/RDMSR by the explicit table (hv/msr.c) as if L1 executed it; side effects included. False: #GP(0). */
 bool msr_read(struct vcpu *v, u32 msr, u64 *value);
 bool msr_write(struct vcpu *v, u32 msr, u64 value);
@@ -181,10 +194,13 @@ bool vcpu_intr_pending(struct vcpu *v);
 /* Acknowledge it: its vector. Pre: vcpu_intr_pending. */
 u8 vcpu_intr_ack(struct vcpu *v);
 
+/* False: no interrupt waits for L1, at a look that costs little. Pre: L1 has run; VMCS01 is current. */
+bool vcpu_intr_possible(const struct vcpu *v);
+
 /* --- nested/ as hv/ sees it (nested/nested.h has the rest) --- */
-bool nested_create(struct vcpu *v);
-void nested_reset(struct vcpu *v); /* back to VMCS01, not in VMX operation */
-void nested_destroy(struct vcpu *v);
+bool nested_create(struct vcpu *v) __attribute__((cold));
+void nested_reset(struct vcpu *v) __attribute__((cold)); /* back to VMCS01, not in VMX operation */
+void nested_destroy(struct vcpu *v) __attribute__((cold));
 /* A field that VMCS02s hold for L1 changed: all are written whole at their next entry. */
 void nested_write_anew(struct vcpu *v);
 /* In VMX operation, root: CR0/CR4 fixed bits are enforced. */
@@ -192,7 +208,7 @@ bool nested_vmxon(const struct vcpu *v);
 /* All VMX instructions of L1: exits 18-27 (VMCALL only when in VMX operation), 50, 53, 59. */
 enum exit_action exit_vmx_insn(struct vcpu *v);
 /* Capability MSRs 0x480-0x491 and IA32_FEATURE_CONTROL reads. False: #GP. */
-bool nested_msr_read(struct vcpu *v, u32 msr, u64 *value);
+bool nested_msr_read(struct vcpu *v, u32 msr, u64 *value) __attribute__((cold));
 
 static inline enum exit_action fault_ud(struct vcpu *v)
 {

@@ -8,11 +8,12 @@
 #include "hv/x86.h"
 #include "mm/palloc.h"
 
-static bool vmptrld(hpa_t a)
+/* The operand is the region's machine address, which is what `page` holds. */
+static bool vmptrld(const struct vmcs *vmcs)
 {
 	bool fail;
 
-	asm volatile("vmptrld %1" : "=@ccbe"(fail) : "m"(a.v) : "memory");
+	asm volatile("vmptrld %1" : "=@ccbe"(fail) : "m"(vmcs->page) : "memory");
 	return !fail;
 }
 
@@ -58,7 +59,7 @@ static __attribute__((noinline)) void first_load(struct vmcs *vmcs)
 		vmcs->cpu = c;
 	}
 	BUG_ON(vmcs->cpu != c);
-	BUG_ON(!vmptrld(ptr_hpa(vmcs->page)));
+	BUG_ON(!vmptrld(vmcs));
 	c->current = vmcs;
 }
 
@@ -128,5 +129,39 @@ void vmcs_dump(void)
 			     : "memory");
 		if (!fail)
 			log_error("  %04x %-24s %016llx", encodings[i], name, (unsigned long long)value);
+	}
+}
+
+/* SDM "Field Encoding in VMCS", bits 11:10. */
+#define TYPE(enc)  ((enc) >> 10 & 3)
+#define TYPE_INFO  1u
+#define TYPE_GUEST 2u
+
+/* By the list's capabilities. */
+static bool is_everywhere(u32 enc)
+{
+	switch (enc) {
+	case VMCS_GUEST_INTR_STATUS ... VMCS_PML_INDEX:
+	case VMCS_GUEST_PHYS:
+	case VMCS_GUEST_PAT ... VMCS_GUEST_BNDCFGS:
+	case VMCS_PREEMPT_TIMER:
+	case VMCS_GUEST_S_CET ... VMCS_GUEST_SSP_TABLE:
+		return false;
+	default:
+		return TYPE(enc) == TYPE_INFO || TYPE(enc) == TYPE_GUEST;
+	}
+}
+
+void vmcs_prove(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(encodings); i++) {
+		u32 enc = encodings[i];
+
+		if (!is_everywhere(enc))
+			continue;
+		if (TYPE(enc) == TYPE_GUEST)
+			vmcs_write_raw(enc, vmcs_read_raw(enc));
+		else
+			vmcs_read_raw(enc);
 	}
 }

@@ -202,6 +202,9 @@ void vmcs_clear(struct vmcs *vmcs);
  * here. */
 void vmcs_load(struct vmcs *vmcs);
 void vmcs_dump(void);
+/* Access every guest-state and exit-information field that each processor has; a panic names one that is
+ * missing. Once, with some VMCS current, before vmcs_read_sure and its like are used. */
+void vmcs_prove(void);
 /* Field name for dumps and messages, "?" when unknown. */
 const char *vmcs_field_name(u32 encoding);
 
@@ -236,8 +239,8 @@ static inline void vmcs_write_raw(u32 field, u64 value)
 }
 
 /*
- * Without the failing path, for the hottest places: fields that every processor with VMX has, where a VMCS is
- * current beyond doubt, such as behind an exit.
+ * Without the failing path, for the hottest places: fields that every processor with VMX has (vmcs_prove has
+ * tried them), where a VMCS is current beyond doubt, such as behind an exit.
  */
 static inline u64 vmcs_read_sure(u64 f)
 {
@@ -250,6 +253,18 @@ static inline u64 vmcs_read_sure(u64 f)
 static inline void vmcs_write_sure(u64 f, u64 value)
 {
 	asm volatile("vmwrite %1, %0" : : "r"(f), "r"(value) : "cc");
+}
+
+/* The same to and from memory, which is written and read 8 bytes wide whatever the field's width: a narrower
+ * field takes the low ones and reads as zero-extended. */
+static inline void vmcs_read_to(u64 f, void *to)
+{
+	asm volatile("vmread %1, %0" : "=m"(*(u64 *)to) : "r"(f) : "cc");
+}
+
+static inline void vmcs_write_from(u64 f, const void *from)
+{
+	asm volatile("vmwrite %1, %0" : : "r"(f), "m"(*(const u64 *)from) : "cc");
 }
 
 #define VMCS_ACCESS(bits, w)                                                                                 \

@@ -135,6 +135,7 @@ void vmcs_init_l1(struct vcpu *v)
 		pmu_write_vmcs(v);
 	if (l0_controls.pin & PIN_TIMER)
 		vmcs_arm_slice(v);
+	vmcs_prove();
 }
 
 void vmcs_arm_slice(struct vcpu *v)

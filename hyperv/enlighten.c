@@ -53,66 +53,100 @@ static void take_enlightenments(struct hv_vp *vp, struct enlightenments *to, voi
 	__atomic_fetch_or(&vp->l2_vps, BIT(to->vp_id % 64), __ATOMIC_SEQ_CST);
 }
 
-static void count_clean(u64 *counter, u32 groups)
-{
-	*counter += GROUP_ENLIGHTENMENTS + 1;
-	for (u32 read = groups & EVMCS_CLEAN_ALL; read; read &= read - 1)
-		--*counter;
-}
-
 /* Groups to read; 0: a page of another version. Pre: window to guest memory is open. */
 static u32 wanted(void *page, bool fresh)
 {
 	u32 revision = AT(u32, page, EVMCS_REVISION), clean = AT(u32, page, EVMCS_CLEAN_FIELDS);
 
-	if (revision != EVMCS_VERSION && revision != VMCS12_REVISION)
+	if (unlikely(revision != EVMCS_VERSION && revision != VMCS12_REVISION))
 		return 0;
 	return EVMCS_ALWAYS | (fresh ? EVMCS_CLEAN_ALL : ~clean & EVMCS_CLEAN_ALL);
 }
 
-static bool copy_in(struct vcpu *v, struct vmcs02 *e, bool fresh)
+/* Groups beyond those that each entry reads. Pre: window to guest memory is open. */
+static void copy_unclean(struct vcpu *v, struct vmcs02 *e, u32 groups)
 {
-	void *page = page_of(v, e->ptr);
-	u32 groups;
+	for (u32 read = groups; read; read &= read - 1)
+		hv_vp(v)->count[COUNT_CLEAN_GROUPS]--;
+	e->dirty |= evmcs_copy_in(&e->v12, e->page, groups);
+	if (groups & BIT32(GROUP_ENLIGHTENMENTS))
+		take_enlightenments(hv_vp(v), &e->ext, e->page);
+}
 
-	if (!page)
+/* Pre: the window to guest memory is open. */
+static inline bool page_is_clean(void *page)
+{
+	return AT(u32, page, EVMCS_REVISION) == EVMCS_VERSION &&
+	       (AT(u32, page, EVMCS_CLEAN_FIELDS) & EVMCS_CLEAN_ALL) == EVMCS_CLEAN_ALL;
+}
+
+/* What nearly every entry is: by the same page, with nothing but the fields changed that have no clean bit.
+ */
+static bool copy_in_again(struct vcpu *v, struct vmcs02 *e)
+{
+	struct hv_vp *vp = hv_vp(v);
+	const volatile struct assist_page *p = hpa_ptr(vp->assist_at);
+	bool same;
+
+	if (unlikely(!(vp->assist & HV_PAGE_ENABLE)))
 		return false;
 	guest_access_begin();
-	groups = wanted(page, fresh);
-	if (groups) {
-		e->dirty |= evmcs_copy_in(&e->v12, page, groups);
-		if (groups & BIT32(GROUP_ENLIGHTENMENTS))
-			take_enlightenments(hv_vp(v), &e->ext, page);
-	}
+	same = p->enlighten_vmentry && p->current_nested_vmcs == e->ptr && page_is_clean(e->page);
+	if (likely(same))
+		e->dirty |= evmcs_copy_live(&e->v12, e->page);
 	guest_access_end();
-	if (!groups)
+	if (unlikely(!same))
 		return false;
-	count_clean(&hv_vp(v)->count[COUNT_CLEAN_GROUPS], groups);
-	e->bitmap_clean = e->ext.control & ENLIGHTENED_MSR_BITMAP && !(groups & BIT32(GROUP_MSR_BITMAP));
+	vp->count[COUNT_ENTRIES]++;
+	vp->count[COUNT_CLEAN_GROUPS] += GROUP_ENLIGHTENMENTS + 1;
+	e->bitmap_clean = e->ext.control >> ENLIGHTENED_MSR_BITMAP_BIT & 1;
+	vp->count[COUNT_BITMAPS_KEPT] += e->bitmap_clean;
 	return true;
 }
 
-static void set_clean(struct vcpu *v, struct vmcs02 *e)
+static bool copy_in(struct vcpu *v, struct vmcs02 *e, bool fresh)
 {
-	void *page = page_of(v, e->ptr);
+	struct hv_vp *vp = hv_vp(v);
+	u32 groups;
 
-	hv_vp(v)->count[COUNT_ENTRIES]++;
-	hv_vp(v)->count[COUNT_BITMAPS_KEPT] += e->bitmap_clean;
+	e->page = page_of(v, e->ptr);
+	if (!e->page)
+		return false;
 	guest_access_begin();
-	AT(u32, page, EVMCS_CLEAN_FIELDS) = EVMCS_CLEAN_ALL;
+	groups = wanted(e->page, fresh);
+	if (unlikely(groups & e->stale)) { /* what the last exit left only in VMCS02 is to be compared */
+		guest_access_end();
+		nested_fetch(v, e, groups);
+		guest_access_begin();
+	}
+	if (unlikely(!groups)) {
+		guest_access_end();
+		return false;
+	}
+	e->dirty |= evmcs_copy_live(&e->v12, e->page);
+	groups &= EVMCS_CLEAN_ALL;
+	if (groups)
+		copy_unclean(v, e, groups);
+	AT(u32, e->page, EVMCS_CLEAN_FIELDS) = EVMCS_CLEAN_ALL;
 	guest_access_end();
+	vp->count[COUNT_ENTRIES]++;
+	vp->count[COUNT_CLEAN_GROUPS] += GROUP_ENLIGHTENMENTS + 1;
+	e->bitmap_clean = e->ext.control & ENLIGHTENED_MSR_BITMAP && !(groups & BIT32(GROUP_MSR_BITMAP));
+	vp->count[COUNT_BITMAPS_KEPT] += e->bitmap_clean;
+	return true;
 }
 
-static void copy_out(struct vcpu *v, struct vmcs02 *e, bool guest_area)
-{
-	void *page = page_of(v, e->ptr);
-
-	guest_access_begin();
-	evmcs_put_info(page, &e->v12);
-	if (guest_area)
-		evmcs_put_area(page, &e->v12);
-	guest_access_end();
-}
+#define PUT(what)                                                                                            \
+	static void put_##what(struct vmcs02 *e)                                                             \
+	{                                                                                                    \
+		guest_access_begin();                                                                        \
+		evmcs_put_##what(e->page, &e->v12);                                                          \
+		guest_access_end();                                                                          \
+	}
+PUT(info)
+PUT(failed)
+PUT(error)
+#undef PUT
 
 static u64 load(void *page, u16 at, u8 bytes)
 {
@@ -146,8 +180,12 @@ static bool read_field(struct vcpu *v, struct vmcs02 *e, u64 encoding, u64 *valu
 const struct enlightened hv_enlightened = {
 	.active = active,
 	.copy_in = copy_in,
-	.set_clean = set_clean,
-	.copy_out = copy_out,
+	.copy_in_again = copy_in_again,
+	.save = evmcs_save,
+	.save_exit = evmcs_save_exit,
+	.put_info = put_info,
+	.put_failed = put_failed,
+	.put_error = put_error,
 	.read = read_field,
 	.l2_call = direct_flush,
 };

@@ -12,8 +12,6 @@ EVMCS_FIELDS(X)
 #undef X
 _Static_assert(GROUP_ENLIGHTENMENTS == 15, "groups are numbered as the clean fields");
 
-enum put { PUT_NONE, PUT_AREA, PUT_INFO };
-
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): a type takes no parentheses */
 #define AT(type, page, at) (*(volatile type *)(void *)((char *)(page) + (at)))
 
@@ -32,15 +30,6 @@ static inline __attribute__((always_inline)) bool take(struct vmcs12 *to, void *
 	EVMCS_FIELDS(X)
 #undef X
 	return differs;
-}
-
-static inline __attribute__((always_inline)) void put(void *page, const struct vmcs12 *from, enum put what)
-{
-#define X(at, bytes, name, member, group, out)                                                               \
-	if (what == PUT_##out)                                                                               \
-		AT(__typeof__(MEMBER(member)), page, at) = from->member;
-	EVMCS_FIELDS(X)
-#undef X
 }
 
 /* clang-format off */
@@ -77,14 +66,27 @@ u32 evmcs_copy_in(struct vmcs12 *to, const void *page, u32 groups)
 	return changed;
 }
 
-void evmcs_put_area(void *page, const struct vmcs12 *from)
-{
-	put(page, from, PUT_AREA);
-}
+#define PUT(page, name, member) (AT(__typeof__(MEMBER(member)), page, EVMCS_AT_##name) = from->member)
 
 void evmcs_put_info(void *page, const struct vmcs12 *from)
 {
-	put(page, from, PUT_INFO);
+#define X(at, bytes, name, member, group, out)                                                               \
+	if (PUT_##out == PUT_INFO)                                                                           \
+		PUT(page, name, member);
+	EVMCS_FIELDS(X)
+#undef X
+}
+
+/* SDM "VM-Entry Failures During or After Loading Guest State". */
+void evmcs_put_failed(void *page, const struct vmcs12 *from)
+{
+	PUT(page, EXIT_REASON, exit_reason);
+	PUT(page, EXIT_QUAL, exit_qual);
+}
+
+void evmcs_put_error(void *page, const struct vmcs12 *from)
+{
+	PUT(page, INSN_ERROR, insn_error);
 }
 
 static const struct {

@@ -14,7 +14,8 @@
 
 /*
  * X(offset, bytes, field, member of VMCS12, clean group, what an exit changes). LIVE and OTHER have no clean
- * bit: they are read at every entry. AREA: guest state and what else an exit leaves; INFO: exit information.
+ * bit: they are read at every entry. RAW: guest state that goes into the page as it is in VMCS02, each store
+ * 8 bytes wide, in this order; AREA: other guest state, and what else an exit leaves; INFO: exit information.
  */
 /* clang-format off */
 #define EVMCS_FIELDS(X) \
@@ -40,42 +41,42 @@
 	X(104, 8, IO_BITMAP_A, io_bitmap_a, IO_BITMAP, NONE) \
 	X(112, 8, IO_BITMAP_B, io_bitmap_b, IO_BITMAP, NONE) \
 	X(120, 8, MSR_BITMAP, msr_bitmap, MSR_BITMAP, NONE) \
-	X(128, 2, GUEST_ES_SEL, guest_es_sel, GUEST_GRP2, AREA) \
-	X(130, 2, GUEST_CS_SEL, guest_cs_sel, GUEST_GRP2, AREA) \
-	X(132, 2, GUEST_SS_SEL, guest_ss_sel, GUEST_GRP2, AREA) \
-	X(134, 2, GUEST_DS_SEL, guest_ds_sel, GUEST_GRP2, AREA) \
-	X(136, 2, GUEST_FS_SEL, guest_fs_sel, GUEST_GRP2, AREA) \
-	X(138, 2, GUEST_GS_SEL, guest_gs_sel, GUEST_GRP2, AREA) \
-	X(140, 2, GUEST_LDTR_SEL, guest_ldtr_sel, GUEST_GRP2, AREA) \
-	X(142, 2, GUEST_TR_SEL, guest_tr_sel, GUEST_GRP2, AREA) \
-	X(144, 4, GUEST_ES_LIMIT, guest_es_limit, GUEST_GRP2, AREA) \
-	X(148, 4, GUEST_CS_LIMIT, guest_cs_limit, GUEST_GRP2, AREA) \
-	X(152, 4, GUEST_SS_LIMIT, guest_ss_limit, GUEST_GRP2, AREA) \
-	X(156, 4, GUEST_DS_LIMIT, guest_ds_limit, GUEST_GRP2, AREA) \
-	X(160, 4, GUEST_FS_LIMIT, guest_fs_limit, GUEST_GRP2, AREA) \
-	X(164, 4, GUEST_GS_LIMIT, guest_gs_limit, GUEST_GRP2, AREA) \
-	X(168, 4, GUEST_LDTR_LIMIT, guest_ldtr_limit, GUEST_GRP2, AREA) \
-	X(172, 4, GUEST_TR_LIMIT, guest_tr_limit, GUEST_GRP2, AREA) \
-	X(176, 4, GUEST_GDTR_LIMIT, guest_gdtr_limit, GUEST_GRP2, AREA) \
-	X(180, 4, GUEST_IDTR_LIMIT, guest_idtr_limit, GUEST_GRP2, AREA) \
-	X(184, 4, GUEST_ES_AR, guest_es_ar, GUEST_GRP2, AREA) \
-	X(188, 4, GUEST_CS_AR, guest_cs_ar, GUEST_GRP2, AREA) \
-	X(192, 4, GUEST_SS_AR, guest_ss_ar, GUEST_GRP2, AREA) \
-	X(196, 4, GUEST_DS_AR, guest_ds_ar, GUEST_GRP2, AREA) \
-	X(200, 4, GUEST_FS_AR, guest_fs_ar, GUEST_GRP2, AREA) \
-	X(204, 4, GUEST_GS_AR, guest_gs_ar, GUEST_GRP2, AREA) \
-	X(208, 4, GUEST_LDTR_AR, guest_ldtr_ar, GUEST_GRP2, AREA) \
-	X(212, 4, GUEST_TR_AR, guest_tr_ar, GUEST_GRP2, AREA) \
-	X(216, 8, GUEST_ES_BASE, guest_es_base, GUEST_GRP2, AREA) \
-	X(224, 8, GUEST_CS_BASE, guest_cs_base, GUEST_GRP2, AREA) \
-	X(232, 8, GUEST_SS_BASE, guest_ss_base, GUEST_GRP2, AREA) \
-	X(240, 8, GUEST_DS_BASE, guest_ds_base, GUEST_GRP2, AREA) \
-	X(248, 8, GUEST_FS_BASE, guest_fs_base, GUEST_GRP2, AREA) \
-	X(256, 8, GUEST_GS_BASE, guest_gs_base, GUEST_GRP2, AREA) \
-	X(264, 8, GUEST_LDTR_BASE, guest_ldtr_base, GUEST_GRP2, AREA) \
-	X(272, 8, GUEST_TR_BASE, guest_tr_base, GUEST_GRP2, AREA) \
-	X(280, 8, GUEST_GDTR_BASE, guest_gdtr_base, GUEST_GRP2, AREA) \
-	X(288, 8, GUEST_IDTR_BASE, guest_idtr_base, GUEST_GRP2, AREA) \
+	X(128, 2, GUEST_ES_SEL, guest_es_sel, GUEST_GRP2, RAW) \
+	X(130, 2, GUEST_CS_SEL, guest_cs_sel, GUEST_GRP2, RAW) \
+	X(132, 2, GUEST_SS_SEL, guest_ss_sel, GUEST_GRP2, RAW) \
+	X(134, 2, GUEST_DS_SEL, guest_ds_sel, GUEST_GRP2, RAW) \
+	X(136, 2, GUEST_FS_SEL, guest_fs_sel, GUEST_GRP2, RAW) \
+	X(138, 2, GUEST_GS_SEL, guest_gs_sel, GUEST_GRP2, RAW) \
+	X(140, 2, GUEST_LDTR_SEL, guest_ldtr_sel, GUEST_GRP2, RAW) \
+	X(142, 2, GUEST_TR_SEL, guest_tr_sel, GUEST_GRP2, RAW) \
+	X(144, 4, GUEST_ES_LIMIT, guest_es_limit, GUEST_GRP2, RAW) \
+	X(148, 4, GUEST_CS_LIMIT, guest_cs_limit, GUEST_GRP2, RAW) \
+	X(152, 4, GUEST_SS_LIMIT, guest_ss_limit, GUEST_GRP2, RAW) \
+	X(156, 4, GUEST_DS_LIMIT, guest_ds_limit, GUEST_GRP2, RAW) \
+	X(160, 4, GUEST_FS_LIMIT, guest_fs_limit, GUEST_GRP2, RAW) \
+	X(164, 4, GUEST_GS_LIMIT, guest_gs_limit, GUEST_GRP2, RAW) \
+	X(168, 4, GUEST_LDTR_LIMIT, guest_ldtr_limit, GUEST_GRP2, RAW) \
+	X(172, 4, GUEST_TR_LIMIT, guest_tr_limit, GUEST_GRP2, RAW) \
+	X(176, 4, GUEST_GDTR_LIMIT, guest_gdtr_limit, GUEST_GRP2, RAW) \
+	X(180, 4, GUEST_IDTR_LIMIT, guest_idtr_limit, GUEST_GRP2, RAW) \
+	X(184, 4, GUEST_ES_AR, guest_es_ar, GUEST_GRP2, RAW) \
+	X(188, 4, GUEST_CS_AR, guest_cs_ar, GUEST_GRP2, RAW) \
+	X(192, 4, GUEST_SS_AR, guest_ss_ar, GUEST_GRP2, RAW) \
+	X(196, 4, GUEST_DS_AR, guest_ds_ar, GUEST_GRP2, RAW) \
+	X(200, 4, GUEST_FS_AR, guest_fs_ar, GUEST_GRP2, RAW) \
+	X(204, 4, GUEST_GS_AR, guest_gs_ar, GUEST_GRP2, RAW) \
+	X(208, 4, GUEST_LDTR_AR, guest_ldtr_ar, GUEST_GRP2, RAW) \
+	X(212, 4, GUEST_TR_AR, guest_tr_ar, GUEST_GRP2, RAW) \
+	X(216, 8, GUEST_ES_BASE, guest_es_base, GUEST_GRP2, RAW) \
+	X(224, 8, GUEST_CS_BASE, guest_cs_base, GUEST_GRP2, RAW) \
+	X(232, 8, GUEST_SS_BASE, guest_ss_base, GUEST_GRP2, RAW) \
+	X(240, 8, GUEST_DS_BASE, guest_ds_base, GUEST_GRP2, RAW) \
+	X(248, 8, GUEST_FS_BASE, guest_fs_base, GUEST_GRP2, RAW) \
+	X(256, 8, GUEST_GS_BASE, guest_gs_base, GUEST_GRP2, RAW) \
+	X(264, 8, GUEST_LDTR_BASE, guest_ldtr_base, GUEST_GRP2, RAW) \
+	X(272, 8, GUEST_TR_BASE, guest_tr_base, GUEST_GRP2, RAW) \
+	X(280, 8, GUEST_GDTR_BASE, guest_gdtr_base, GUEST_GRP2, RAW) \
+	X(288, 8, GUEST_IDTR_BASE, guest_idtr_base, GUEST_GRP2, RAW) \
 	X(320, 8, EXIT_MSR_STORE_ADDR, exit_msr_store_addr, OTHER, NONE) \
 	X(328, 8, EXIT_MSR_LOAD_ADDR, exit_msr_load_addr, OTHER, NONE) \
 	X(336, 8, ENTRY_MSR_LOAD_ADDR, entry_msr_load_addr, OTHER, NONE) \
@@ -99,7 +100,7 @@
 	X(456, 8, GUEST_PDPTE1, guest_pdpte1, GUEST_GRP1, AREA) \
 	X(464, 8, GUEST_PDPTE2, guest_pdpte2, GUEST_GRP1, AREA) \
 	X(472, 8, GUEST_PDPTE3, guest_pdpte3, GUEST_GRP1, AREA) \
-	X(480, 8, GUEST_PENDING_DBG, guest_pending_dbg, GUEST_GRP1, AREA) \
+	X(480, 8, GUEST_PENDING_DBG, guest_pending_dbg, GUEST_GRP1, RAW) \
 	X(488, 8, GUEST_SYSENTER_ESP, guest_sysenter_esp, GUEST_GRP1, AREA) \
 	X(496, 8, GUEST_SYSENTER_EIP, guest_sysenter_eip, GUEST_GRP1, AREA) \
 	X(504, 4, GUEST_ACTIVITY, guest_activity, GUEST_GRP1, AREA) \
@@ -109,7 +110,7 @@
 	X(528, 8, CR0_SHADOW, cr0_shadow, CRDR, NONE) \
 	X(536, 8, CR4_SHADOW, cr4_shadow, CRDR, NONE) \
 	X(544, 8, GUEST_CR0, guest_cr0, CRDR, AREA) \
-	X(552, 8, GUEST_CR3, guest_cr3, CRDR, AREA) \
+	X(552, 8, GUEST_CR3, guest_cr3, CRDR, RAW) \
 	X(560, 8, GUEST_CR4, guest_cr4, CRDR, AREA) \
 	X(568, 8, GUEST_DR7, guest_dr7, CRDR, AREA) \
 	X(576, 8, HOST_FS_BASE, host_fs_base, HOST_POINTER, NONE) \
@@ -161,6 +162,19 @@
 	/* end */
 /* clang-format on */
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a type takes no parentheses */
+#define EVMCS_AT(type, page, at) (*(volatile type *)((uintptr_t)(page) + (at)))
+
+enum put { PUT_NONE, PUT_RAW, PUT_AREA, PUT_INFO };
+
+enum evmcs_place {
+#define X(at, bytes, name, member, group, out) EVMCS_AT_##name = (at),
+	EVMCS_FIELDS(X)
+#undef X
+};
+
+struct vmcs02;
+
 /* What is no VMCS field. */
 enum evmcs_special {
 	EVMCS_REVISION = 0,
@@ -180,9 +194,42 @@ enum evmcs_special {
 /* Fields of the `groups` into VMCS12, each read once. Returns the groups in which something differs from
  * before. */
 u32 evmcs_copy_in(struct vmcs12 *to, const void *page, u32 groups);
-/* The fields an exit changes into the page: guest state, exit information. */
-void evmcs_put_area(void *page, const struct vmcs12 *from);
+/* Without MSR lists, CR3 targets or a page-fault filter on either side the addresses in OTHER mean nothing.
+ */
+static inline bool evmcs_other_unused(const struct vmcs12 *v12, const void *page)
+{
+	u64 theirs = EVMCS_AT(u64, page, EVMCS_AT_PF_MASK) | EVMCS_AT(u64, page, EVMCS_AT_CR3_TARGET_COUNT) |
+		     EVMCS_AT(u64, page, EVMCS_AT_EXIT_MSR_LOAD_COUNT);
+	u32 ours = v12->pf_mask | v12->pf_match | v12->cr3_target_count | v12->exit_msr_store_count |
+		   v12->exit_msr_load_count | v12->entry_msr_load_count;
+
+	_Static_assert(EVMCS_AT_PF_MATCH == EVMCS_AT_PF_MASK + 4 &&
+			       EVMCS_AT_EXIT_MSR_STORE_COUNT == EVMCS_AT_CR3_TARGET_COUNT + 4 &&
+			       EVMCS_AT_ENTRY_MSR_LOAD_COUNT == EVMCS_AT_EXIT_MSR_LOAD_COUNT + 4,
+		       "read in pairs");
+	return !(theirs | ours);
+}
+
+/* The fields without a clean bit into VMCS12 (LIVE, OTHER), as evmcs_copy_in does it. */
+static inline u32 evmcs_copy_live(struct vmcs12 *to, const void *page)
+{
+	u64 rip = EVMCS_AT(u64, page, EVMCS_AT_GUEST_RIP);
+	u32 threshold = EVMCS_AT(u32, page, EVMCS_AT_TPR_THRESHOLD);
+	u32 changed = rip != to->guest_rip || threshold != to->tpr_threshold ? BIT32(GROUP_LIVE) : 0;
+
+	to->guest_rip = rip;
+	to->tpr_threshold = threshold;
+	return likely(evmcs_other_unused(to, page)) ? changed
+						    : changed | evmcs_copy_in(to, page, BIT32(GROUP_OTHER));
+}
+
+/* Exit information that L0 made, and the results of a failed entry or VMX instruction, into the page. */
 void evmcs_put_info(void *page, const struct vmcs12 *from);
+void evmcs_put_failed(void *page, const struct vmcs12 *from);
+void evmcs_put_error(void *page, const struct vmcs12 *from);
+/* evmcs_save.c: an exit of L2 into e->page. VMCS02 current. See struct enlightened. */
+void evmcs_save(struct vmcs02 *e, bool rare);
+void evmcs_save_exit(struct vmcs02 *e, u32 reason, bool rare);
 /* Where the field of a VMREAD stands, and its bytes. False: nowhere. */
 bool evmcs_find(const struct vmcs12_field *f, u16 *offset, u8 *bytes);
 

@@ -146,6 +146,15 @@ void bitmaps_load(struct vcpu *v, struct vmcs02 *e)
 	vmcs02_put(e, MIRROR_IO_BITMAP_B, ptr_hpa(io + PAGE_SIZE).v);
 }
 
+/* Pre: the controls are those of the last bitmaps_load. */
+void bitmaps_refresh(struct vcpu *v, struct vmcs02 *e)
+{
+	if (v12_proc(e, PROC_MSR_BITMAPS) && !e->bitmap_clean)
+		load_msr(v, e);
+	if (v12_proc(e, PROC_IO_BITMAPS))
+		load_io(v, e);
+}
+
 /* One bit of a bitmap in L1's memory. */
 static bool bit_of_l1(const struct vcpu *v, u64 bitmap, u32 bit)
 {

@@ -61,6 +61,7 @@ static void make_fresh(struct vmcs02 *e)
 {
 	memset(&e->v12, 0, sizeof(e->v12));
 	memset(&e->ext, 0, sizeof(e->ext));
+	e->page = NULL;
 	e->enlightened = true;
 	e->bitmap_clean = false;
 	e->dirty = GROUPS_ALL;
@@ -124,25 +125,6 @@ static bool select(struct vcpu *v, u64 ptr)
 
 /* --- entry and exit --- */
 
-/* The page is written only while it is this vCPU's. */
-static void copy_out(struct vcpu *v, bool guest_area)
-{
-	struct nested *n = v->nested;
-
-	if (!is_enlightened(n->current) || (!guest_area && !is_same_page(n, n->current->ptr)))
-		return;
-	if (guest_area)
-		guest_area_fetch(v, n->current, n->current->stale);
-	n->enlightened->copy_out(v, n->current, guest_area);
-}
-
-static enum exit_action after_exit(struct vcpu *v, enum exit_action a)
-{
-	if (v->level == &level_l1)
-		copy_out(v, true);
-	return a;
-}
-
 /* A VMCALL that L0 serves for L2. */
 static bool l2_call(struct vcpu *v, enum exit_action *a)
 {
@@ -160,22 +142,20 @@ static bool l2_call(struct vcpu *v, enum exit_action *a)
 	return true;
 }
 
-static enum exit_action exit_enlightened(struct vcpu *v, u32 reason)
+static __attribute__((noinline, cold)) enum exit_action exit_call(struct vcpu *v)
 {
 	enum exit_action a;
 
-	if (reason != EXIT_VMCALL || !l2_call(v, &a))
-		a = nested_exit(v, reason);
-	return after_exit(v, a);
+	return l2_call(v, &a) ? a : nested_exit(v, EXIT_VMCALL);
 }
 
-static enum exit_action gate_enlightened(struct vcpu *v)
+static enum exit_action exit_enlightened(struct vcpu *v, u32 reason)
 {
-	return after_exit(v, gate_l2(v));
+	return unlikely(reason == EXIT_VMCALL) ? exit_call(v) : nested_exit(v, reason);
 }
 
 static const struct level level_l2_enlightened = {
-	.exit = exit_enlightened, .gate = gate_enlightened, .fault = fault_l2, .translate = translate_l2};
+	.exit = exit_enlightened, .gate = gate_l2, .fault = fault_l2, .translate = translate_l2};
 
 /*
  * The page has no launch state: VMLAUNCH only says that nothing of it may be taken as known. Nor has the
@@ -186,7 +166,6 @@ static enum exit_action enter(struct vcpu *v, u64 ptr, bool launch)
 	struct nested *n = v->nested;
 	bool fresh = launch || !is_same_page(n, ptr);
 	struct vmcs02 *e;
-	enum exit_action a;
 
 	if (!select(v, ptr) || !n->enlightened->copy_in(v, n->current, fresh)) {
 		nested_leave_enlightened(v);
@@ -196,17 +175,10 @@ static enum exit_action enter(struct vcpu *v, u64 ptr, bool launch)
 	if (fresh)
 		take_page(v, ptr);
 	e->launched = !launch;
-	a = launch ? emul_vmlaunch(v) : emul_vmresume(v);
-	if (v->level != &level_l1) {
-		n->enlightened->set_clean(v, e);
-		return a;
-	}
-	copy_out(v, false);
-	forget_page(n);
-	return a;
+	return launch ? emul_vmlaunch(v) : emul_vmresume(v);
 }
 
-static enum exit_action enter_by_assist(struct vcpu *v, bool launch)
+static __attribute__((noinline)) enum exit_action enter_by_assist(struct vcpu *v, bool launch)
 {
 	u64 ptr = v->nested->enlightened->active(v);
 
@@ -225,6 +197,13 @@ static enum exit_action vmlaunch(struct vcpu *v)
 
 static enum exit_action vmresume(struct vcpu *v)
 {
+	struct nested *n = v->nested;
+	struct vmcs02 *e = n->current;
+
+	if (likely(is_enlightened(e) && is_same_page(n, e->ptr) && n->enlightened->copy_in_again(v, e))) {
+		e->launched = true;
+		return emul_vmresume(v);
+	}
 	return enter_by_assist(v, false);
 }
 
@@ -310,7 +289,26 @@ static exit_fn *const emul_enlightened[EXIT_REASONS] = {
 
 void enlightened_error(struct vcpu *v)
 {
-	copy_out(v, false);
+	struct nested *n = v->nested;
+
+	/* The page is written only while it is this vCPU's. After an entry that failed all of it is read. */
+	if (!is_same_page(n, n->current->ptr))
+		return;
+	n->enlightened->put_error(n->current);
+	forget_page(n);
+}
+
+void enlightened_failed_entry(struct vcpu *v)
+{
+	struct nested *n = v->nested;
+
+	n->enlightened->put_failed(n->current);
+	forget_page(n);
+}
+
+void nested_fetch(struct vcpu *v, struct vmcs02 *e, u32 groups)
+{
+	guest_area_fetch(v, e, groups);
 }
 
 /* --- L2's memory --- */

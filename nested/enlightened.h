@@ -16,22 +16,33 @@ struct enlightenments {
 	u32 control, vp_id;
 	u64 vm_id, partition_assist;
 };
-#define ENLIGHTENED_NESTED_FLUSH BIT32(0) /* control: L2's flush calls are L0's */
-#define ENLIGHTENED_MSR_BITMAP   BIT32(1) /* control: the MSR bitmap changes only with its clean bit */
+#define ENLIGHTENED_NESTED_FLUSH   BIT32(0) /* control: L2's flush calls are L0's */
+#define ENLIGHTENED_MSR_BITMAP     BIT32(1) /* control: the MSR bitmap changes only with its clean bit */
+#define ENLIGHTENED_MSR_BITMAP_BIT 1
 
 struct enlightened {
 	/* Address in L1's memory of what the next VM entry uses; ~0: none, the ordinary rules hold. */
 	u64 (*active)(struct vcpu *v);
 	/*
-	 * The page's fields into e->v12. `fresh`: all of them, else those that are not marked clean. What
-	 * differs from before is added to e->dirty; e->bitmap_clean says whether L1's MSR bitmap is the one
-	 * merged last. False: no RAM, or not a page of a version we know; nothing was changed.
+	 * The page's fields into e->v12, and every group is clean. `fresh`: all of them, else those that are
+	 * not marked clean. What differs from before is added to e->dirty; e->bitmap_clean says whether L1's
+	 * MSR bitmap is the one merged last. False: no RAM, or not a page of a version we know; nothing was
+	 * changed.
 	 */
 	bool (*copy_in)(struct vcpu *v, struct vmcs02 *e, bool fresh);
-	/* L2 is about to run: every group of the page is clean. */
-	void (*set_clean)(struct vcpu *v, struct vmcs02 *e);
-	/* After an exit, or an entry that failed (guest_area false): what it left in e->v12 into the page. */
-	void (*copy_out)(struct vcpu *v, struct vmcs02 *e, bool guest_area);
+	/* The next VM entry uses e's page, and every group is clean: what has no clean bit is in e->v12.
+	 * False: nothing was done. */
+	bool (*copy_in_again)(struct vcpu *v, struct vmcs02 *e);
+	/* An exit of L2, VMCS02 current: guest state into the page (VMCS12 has what entries compare and is
+	 * stale in the rest), and the information of an exit that hardware reported; `rare`: L2's MSRs too.
+	 */
+	void (*save)(struct vmcs02 *e, bool rare);
+	void (*save_exit)(struct vmcs02 *e, u32 reason, bool rare);
+	/* From VMCS12: information of an exit L0 made; reason and qualification of a failed entry; the
+	 * VM-instruction error. */
+	void (*put_info)(struct vmcs02 *e);
+	void (*put_failed)(struct vmcs02 *e);
+	void (*put_error)(struct vmcs02 *e);
 	/* A field as it stands in the page. False: the page does not have it. */
 	bool (*read)(struct vcpu *v, struct vmcs02 *e, u64 encoding, u64 *value);
 	/* VMCALL of L2. False: it is L1's. VMCS02 current. */
@@ -44,6 +55,9 @@ struct enlightened {
 void nested_enlighten(struct vcpu *v, const struct enlightened *en);
 /* L1 took the page away from where L0 looks for it: it is never written again. Pre: L1 runs. */
 void nested_leave_enlightened(struct vcpu *v);
+
+/* Bring groups of e->v12 up to date that an exit left stale. Pre: L1 runs. */
+void nested_fetch(struct vcpu *v, struct vmcs02 *e, u32 groups);
 
 /* What hypercalls about L2's memory need: by the address in an EPTP of L1, drop a range (bytes ~0: all of
  * it), and tell which vCPUs may still use what was there. */

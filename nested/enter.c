@@ -10,6 +10,7 @@
 #include "hv/tlb.h"
 #include "mm/guest_copy.h"
 #include "nested/internal.h"
+#include "nested/sept_root.h"
 
 #define VTPR_OFFSET 0x80u
 
@@ -105,29 +106,35 @@ static u64 page_of_l1(struct vcpu *v, u64 gpa)
 	return hpa.v;
 }
 
+/* Many of them, none in a hurry. */
+static __attribute__((noinline, cold)) void put(struct vmcs02 *e, enum mirror slot, u64 value)
+{
+	vmcs02_put(e, slot, value);
+}
+
 static void write_controls(struct vmcs02 *e)
 {
 	const struct merged *m = &e->m;
 
-	vmcs02_put(e, MIRROR_PIN_CTL, m->pin);
-	vmcs02_put(e, MIRROR_PROC_CTL, m->proc);
-	vmcs02_put(e, MIRROR_SEC_CTL, m->sec);
-	vmcs02_put(e, MIRROR_EXIT_CTL, m->exit);
+	put(e, MIRROR_PIN_CTL, m->pin);
+	put(e, MIRROR_PROC_CTL, m->proc);
+	put(e, MIRROR_SEC_CTL, m->sec);
+	put(e, MIRROR_EXIT_CTL, m->exit);
 	vmcs_write32(VMCS_ENTRY_CTL, m->entry);
-	vmcs02_put(e, MIRROR_EXCEPTION_BITMAP, m->exceptions);
-	vmcs02_put(e, MIRROR_PF_MASK, m->pf_mask);
-	vmcs02_put(e, MIRROR_PF_MATCH, m->pf_match);
-	vmcs02_put(e, MIRROR_CR0_MASK, m->cr0_mask);
-	vmcs02_put(e, MIRROR_CR0_SHADOW, m->cr0_shadow);
-	vmcs02_put(e, MIRROR_CR4_MASK, m->cr4_mask);
-	vmcs02_put(e, MIRROR_CR4_SHADOW, m->cr4_shadow);
-	vmcs02_put(e, MIRROR_TSC_OFFSET, m->tsc_offset);
+	put(e, MIRROR_EXCEPTION_BITMAP, m->exceptions);
+	put(e, MIRROR_PF_MASK, m->pf_mask);
+	put(e, MIRROR_PF_MATCH, m->pf_match);
+	put(e, MIRROR_CR0_MASK, m->cr0_mask);
+	put(e, MIRROR_CR0_SHADOW, m->cr0_shadow);
+	put(e, MIRROR_CR4_MASK, m->cr4_mask);
+	put(e, MIRROR_CR4_SHADOW, m->cr4_shadow);
+	put(e, MIRROR_TSC_OFFSET, m->tsc_offset);
 	if (m->sec & SEC_TSC_SCALING)
-		vmcs02_put(e, MIRROR_TSC_MULTIPLIER, m->tsc_multiplier);
+		put(e, MIRROR_TSC_MULTIPLIER, m->tsc_multiplier);
 	if (m->sec & SEC_XSAVES)
-		vmcs02_put(e, MIRROR_XSS_EXITING_BITMAP, m->xss_exiting);
+		put(e, MIRROR_XSS_EXITING_BITMAP, m->xss_exiting);
 	if (m->sec & SEC_ENCLS)
-		vmcs02_put(e, MIRROR_ENCLS_EXITING_BITMAP, m->encls_exiting);
+		put(e, MIRROR_ENCLS_EXITING_BITMAP, m->encls_exiting);
 	if (m->sec & SEC_VMFUNC)
 		vmcs_write64(VMCS_VMFUNC_CTL, 0);
 }
@@ -137,9 +144,9 @@ static void write_cr3_targets(struct vmcs02 *e)
 	const struct vmcs12 *c = &e->v12;
 	const u64 target[4] = {c->cr3_target0, c->cr3_target1, c->cr3_target2, c->cr3_target3};
 
-	vmcs02_put(e, MIRROR_CR3_TARGET_COUNT, e->m.cr3_target_count);
+	put(e, MIRROR_CR3_TARGET_COUNT, e->m.cr3_target_count);
 	for (u32 i = 0; i < e->m.cr3_target_count && i < ARRAY_SIZE(target); i++)
-		vmcs02_put(e, MIRROR_CR3_TARGET0 + i, target[i]);
+		put(e, MIRROR_CR3_TARGET0 + i, target[i]);
 }
 
 static void write_apic(struct vcpu *v, struct vmcs02 *e)
@@ -148,20 +155,20 @@ static void write_apic(struct vcpu *v, struct vmcs02 *e)
 	u32 sec = e->m.sec;
 
 	if (e->m.proc & PROC_TPR_SHADOW) {
-		vmcs02_put(e, MIRROR_VIRTUAL_APIC, page_of_l1(v, c->virtual_apic));
-		vmcs02_put(e, MIRROR_TPR_THRESHOLD, c->tpr_threshold);
+		put(e, MIRROR_VIRTUAL_APIC, page_of_l1(v, c->virtual_apic));
+		put(e, MIRROR_TPR_THRESHOLD, c->tpr_threshold);
 	}
 	if (sec & SEC_APIC_ACCESSES)
-		vmcs02_put(e, MIRROR_APIC_ACCESS, page_of_l1(v, c->apic_access));
+		put(e, MIRROR_APIC_ACCESS, page_of_l1(v, c->apic_access));
 	if (sec & SEC_VID) {
-		vmcs02_put(e, MIRROR_EOI_EXIT_BITMAP_0, c->eoi_exit_bitmap_0);
-		vmcs02_put(e, MIRROR_EOI_EXIT_BITMAP_1, c->eoi_exit_bitmap_1);
-		vmcs02_put(e, MIRROR_EOI_EXIT_BITMAP_2, c->eoi_exit_bitmap_2);
-		vmcs02_put(e, MIRROR_EOI_EXIT_BITMAP_3, c->eoi_exit_bitmap_3);
+		put(e, MIRROR_EOI_EXIT_BITMAP_0, c->eoi_exit_bitmap_0);
+		put(e, MIRROR_EOI_EXIT_BITMAP_1, c->eoi_exit_bitmap_1);
+		put(e, MIRROR_EOI_EXIT_BITMAP_2, c->eoi_exit_bitmap_2);
+		put(e, MIRROR_EOI_EXIT_BITMAP_3, c->eoi_exit_bitmap_3);
 	}
 	if (sec & SEC_PLE) {
-		vmcs02_put(e, MIRROR_PLE_GAP, c->ple_gap);
-		vmcs02_put(e, MIRROR_PLE_WINDOW, c->ple_window);
+		put(e, MIRROR_PLE_GAP, c->ple_gap);
+		put(e, MIRROR_PLE_WINDOW, c->ple_window);
 	}
 }
 
@@ -185,6 +192,8 @@ static void write_vmcs02(struct vcpu *v, struct vmcs02 *e)
 	write_cr3_targets(e);
 	write_apic(v, e);
 	write_vpid(e);
+	if (!v12_sec(e, SEC_EPT))
+		e->root = NULL;
 	bitmaps_load(v, e);
 	guest_area_load(v, e);
 	e->dirty = 0;
@@ -195,45 +204,85 @@ static void refresh_vmcs02(struct vcpu *v, struct vmcs02 *e)
 {
 	if (e->m.proc & PROC_TPR_SHADOW)
 		vmcs02_put(e, MIRROR_TPR_THRESHOLD, e->v12.tpr_threshold);
-	write_vpid(e);
-	bitmaps_load(v, e);
+	if (!e->vpid12) { /* without VPID every entry flushes */
+		invvpid_single(e->vpid);
+		e->vpid12 = v12_sec(e, SEC_VPID) ? e->v12.vpid : 0;
+	}
+	if (bitmaps_may_change(e))
+		bitmaps_refresh(v, e);
 	guest_area_reload(e);
 	e->dirty = 0;
 }
 
-/* SDM "Event Injection", "Activity State". */
-static void begin_l2(struct vcpu *v, const struct vmcs02 *e)
+/* The root of another EPTP12, or none. */
+static __attribute__((noinline, cold)) enum exit_action find_root(struct vcpu *v, struct vmcs02 *e)
 {
-	struct nested *n = v->nested;
-	const struct vmcs12 *c = &e->v12;
-
-	n->activity = (enum activity)c->guest_activity;
-	v->state = n->activity == ACTIVITY_ACTIVE ? VCPU_RUN : VCPU_HALT;
-	timer_start(v);
-	if (c->entry_intr_info & INTR_VALID)
-		l2_inject(v, &(struct event){c->entry_intr_info, c->entry_error_code, c->entry_insn_len});
-	__atomic_fetch_or(&v->pending, PEND_NESTED, __ATOMIC_RELAXED);
-}
-
-enum exit_action nested_before_entry(struct vcpu *v)
-{
-	struct nested *n = v->nested;
-	struct vmcs02 *e = n->current;
 	bool flush = false;
 
-	timer_set(v);
 	if (!v12_sec(e, SEC_EPT)) {
+		e->root = NULL;
 		vmcs02_put(e, MIRROR_EPTP, v->guest->eptp01);
 		return RESUME;
 	}
-	e->root = sept_enter(n->sept, e->root, e->v12.eptp, v->index, &flush);
+	e->root = sept_enter(v->nested->sept, e->root, e->v12.eptp, v->index, &flush);
 	if (!e->root) { /* roots or pages come free when others have passed here */
 		__atomic_fetch_or(&v->pending, PEND_NESTED, __ATOMIC_RELAXED);
 		return RESCHEDULE;
 	}
+	e->place = &e->root->place[v->index];
 	vmcs02_put(e, MIRROR_EPTP, sept_eptp(e->root));
 	if (flush)
 		invept_single(sept_eptp(e->root));
+	return RESUME;
+}
+
+/* Pre: a root of e is that of its EPTP12, or was. */
+static inline enum exit_action before_entry(struct vcpu *v, struct vmcs02 *e)
+{
+	bool flush;
+
+	timer_set(v, e);
+	if (unlikely(!e->root || !sept_enter_again(v->nested->sept, e->root, e->place, e->v12.eptp, &flush)))
+		return find_root(v, e);
+	if (unlikely(flush))
+		invept_single(sept_eptp(e->root));
+	return RESUME;
+}
+
+enum exit_action nested_before_entry(struct vcpu *v)
+{
+	return before_entry(v, v->nested->current);
+}
+
+/* Nothing that L2's gate would find: no request, nothing held for L1, no interrupt for it. */
+static bool is_quiet(const struct vcpu *v, const struct vmcs02 *e)
+{
+	const struct nested *n = v->nested;
+
+	return !v->pending && !n->nmi && !n->init && n->activity == ACTIVITY_ACTIVE && !v12_pin(e, PIN_TIMER);
+}
+
+/* SDM "Event Injection", "Activity State". `intr`: an interrupt may wait for L1. */
+static inline enum exit_action begin_l2(struct vcpu *v, struct vmcs02 *e, bool intr)
+{
+	struct nested *n = v->nested;
+	const struct vmcs12 *c = &e->v12;
+
+	n->fresh = true;
+	e->launched = true;
+	n->activity = (enum activity)c->guest_activity;
+	v->state = n->activity == ACTIVITY_ACTIVE ? VCPU_RUN : VCPU_HALT;
+	n->host_deadline = v->cpu->timers.armed;
+	n->cut = 0;
+	if (unlikely(v12_pin(e, PIN_TIMER) || !(c->guest_rflags & RFLAGS_IF)))
+		timer_start(v);
+	if (unlikely(c->entry_intr_info & INTR_VALID))
+		l2_inject(v, &(struct event){c->entry_intr_info, c->entry_error_code, c->entry_insn_len});
+	if (likely(!intr && is_quiet(v, e))) {
+		vmcs02_put(e, MIRROR_PROC_CTL, e->m.proc);
+		return before_entry(v, e);
+	}
+	__atomic_fetch_or(&v->pending, PEND_NESTED, __ATOMIC_RELAXED);
 	return RESUME;
 }
 
@@ -254,13 +303,14 @@ static void trace_fail(const struct vcpu *v, const struct fail *f)
 
 /* What was held for L1 is now for L2's gate. The NMI window in VMCS01 goes with it, or its exit would make an
  * NMI of its own. */
-static void take_over_events(struct vcpu *v)
+static inline void take_over_events(struct vcpu *v)
 {
 	struct nested *n = v->nested;
 
+	if (likely(!v->nmi_waiting && !v->init_waiting && !v->nmi_window))
+		return; /* all of n's are false while L1 runs */
 	n->nmi = v->nmi_waiting;
 	n->init = v->init_waiting;
-	n->sipi = false;
 	v->nmi_waiting = v->init_waiting = false;
 	if (v->nmi_window)
 		event_window(PROC_NMI_WINDOW, v->nmi_window = false);
@@ -274,36 +324,32 @@ static enum exit_action enter_checked(struct vcpu *v, struct vmcs02 *e)
 	look_at_l1(v, e);
 	merge_controls(&e->m, &e->v12, &n->needs);
 	owner_plan(e);
+	guest_area_plan(v, e);
+	host_area_prepare(n, e, &(struct left_over){e->m.efer, e->m.pat, l2_uncached_bits(e)});
 	take_over_events(v);
 	nested_switch(v, &e->hw, v->nested->level_l2);
 	write_vmcs02(v, e);
-	n->fresh = true;
-	n->was_launched = e->launched;
 	e->checked = true;
 	e->checked_ia32e = n->facts.ia32e;
 	bad = msr_area_load(v, e->v12.entry_msr_load_addr, e->v12.entry_msr_load_count, l2_msr_write);
 	if (bad)
 		return reflect_failed_entry(v, EXIT_BAD_MSR_LOAD, bad);
-	e->launched = true;
-	begin_l2(v, e);
-	return RESUME;
+	return begin_l2(v, e, true); /* the gate looks */
 }
 
 static enum exit_action enter_quick(struct vcpu *v, struct vmcs02 *e)
 {
+	bool intr = vcpu_intr_possible(v);
+
 	take_over_events(v);
 	nested_switch(v, &e->hw, v->nested->level_l2);
 	refresh_vmcs02(v, e);
-	v->nested->fresh = true;
-	v->nested->was_launched = e->launched;
-	e->launched = true;
-	begin_l2(v, e);
-	return RESUME;
+	return begin_l2(v, e, intr);
 }
 
-static enum exit_action nested_enter(struct vcpu *v, bool launch)
+static __attribute__((noinline, cold)) enum exit_action enter_slowly(struct vcpu *v, struct vmcs02 *e,
+								     bool launch)
 {
-	struct vmcs02 *e = v->nested->current;
 	struct fail f;
 
 	if (!e || e->is_shadow)
@@ -312,12 +358,6 @@ static enum exit_action nested_enter(struct vcpu *v, bool launch)
 		return vmfail(v, ERROR_MOV_SS);
 	if (launch == e->launched)
 		return vmfail(v, launch ? ERROR_VMLAUNCH_NOT_CLEAR : ERROR_VMRESUME_NOT_LAUNCHED);
-	if (e->shadow.live) {
-		shadow_collect(e, false);
-		vmcs_load(v->vmcs);
-	}
-	if (entry_is_quick(v, e))
-		return enter_quick(v, e);
 	guest_area_fetch(v, e, e->stale);
 	snapshot(v, e);
 	f = check_early(v, e);
@@ -333,12 +373,37 @@ static enum exit_action nested_enter(struct vcpu *v, bool launch)
 	return enter_checked(v, e);
 }
 
+/* What L1 wrote without an exit. */
+static inline void take_shadow(struct vcpu *v, struct vmcs02 *e)
+{
+	if (e->shadow.live) {
+		shadow_collect(e, false);
+		vmcs_load(v->vmcs);
+	}
+}
+
+/* Never quick: at least the launch state is another. */
 enum exit_action emul_vmlaunch(struct vcpu *v)
 {
-	return nested_enter(v, true);
+	struct vmcs02 *e = v->nested->current;
+
+	if (e)
+		take_shadow(v, e);
+	v->nested->was_launched = false;
+	v->nested->tsc_offset01 = v->tsc_offset;
+	return enter_slowly(v, e, true);
 }
 
 enum exit_action emul_vmresume(struct vcpu *v)
 {
-	return nested_enter(v, false);
+	struct vmcs02 *e = v->nested->current;
+
+	v->nested->was_launched = true;
+	v->nested->tsc_offset01 = v->tsc_offset;
+	if (unlikely(!e))
+		return vmfail_invalid(v);
+	take_shadow(v, e);
+	if (likely(e->launched && entry_is_quick(v, e)))
+		return enter_quick(v, e);
+	return enter_slowly(v, e, false);
 }

@@ -6,9 +6,6 @@
  */
 #include "nested/internal.h"
 
-/* Saved from VMCS02 only when L1 (or a check) looks: after an exit VMCS12 is behind in these, e->stale says
- * so. */
-#define LAZY_GROUPS (BIT32(GROUP_CRDR) | BIT32(GROUP_GUEST_GRP1) | BIT32(GROUP_GUEST_GRP2))
 /* A group that L1 looked at is saved at once for this many exits. */
 #define EAGER_EXITS 64
 
@@ -125,22 +122,37 @@ void guest_area_load(struct vcpu *v, struct vmcs02 *e)
 {
 	load_groups(e, e->dirty);
 	load_registers(v, e);
+	e->rare_due = true;
 }
 
 /* VMCS02 holds the registers that the last exit saved and this entry loads; of others L2 may have changed it.
  */
 void guest_area_reload(struct vmcs02 *e)
 {
-	u32 kept = e->v12.exit_ctl, loaded = e->v12.entry_ctl;
+	const struct vmcs12 *c = &e->v12;
+	u32 kept = c->exit_ctl, loaded = c->entry_ctl;
 
-	load_groups(e, e->dirty);
+	if (e->dirty & BIT32(GROUP_LIVE))
+		vmcs_write_sure(VMCS_GUEST_RIP, c->guest_rip);
+	if (e->dirty & BIT32(GROUP_GUEST_BASIC)) {
+		vmcs_write_sure(VMCS_GUEST_RSP, c->guest_rsp);
+		vmcs_write_sure(VMCS_GUEST_RFLAGS, c->guest_rflags);
+		vmcs_write_sure(VMCS_GUEST_INTR_STATE, c->guest_intr_state);
+	}
+	if (e->m.sec & SEC_VID)
+		vmcs_write16(VMCS_GUEST_INTR_STATUS, c->guest_intr_status);
 	if (!(kept & EXIT_SAVE_EFER && loaded & ENTRY_LOAD_EFER))
 		vmcs_write64(VMCS_GUEST_EFER, e->m.efer);
-	if (!(kept & EXIT_SAVE_PAT && loaded & ENTRY_LOAD_PAT))
-		vmcs_write64(VMCS_GUEST_PAT, e->m.pat);
+	if (unlikely(e->pat_written)) {
+		if (!(kept & EXIT_SAVE_PAT && loaded & ENTRY_LOAD_PAT))
+			vmcs_write64(VMCS_GUEST_PAT, e->m.pat);
+		e->pat_written = false;
+		e->rare_due = true;
+	}
 	if (!(kept & EXIT_SAVE_DEBUG && loaded & ENTRY_LOAD_DEBUG)) {
 		vmcs_write64(VMCS_GUEST_DEBUGCTL, e->m.debugctl);
 		vmcs_write_nw(VMCS_GUEST_DR7, e->m.dr7);
+		e->rare_due |= e->m.debugctl != 0;
 	}
 }
 
@@ -152,14 +164,26 @@ static void save_pdptes(struct vmcs02 *e)
 	e->v12.guest_pdpte3 = vmcs_read64(VMCS_GUEST_PDPTE3);
 }
 
-/* SDM "Saving Control Registers, Debug Registers, and MSRs". */
-static void save_crdr(struct vcpu *v, struct vmcs02 *e)
+void guest_area_plan(struct vcpu *v, struct vmcs02 *e)
 {
 	const struct l0_needs *l0 = &v->nested->needs;
+
+	e->cr0_saved = (struct saved_cr){~l0->cr0_mask, merge_saved_cr0(&e->v12, l0, 0, e->m.cr0_shadow)};
+	e->cr4_saved = (struct saved_cr){~l0->cr4_mask, merge_saved_cr4(&e->v12, l0, 0, e->m.cr4_shadow)};
+}
+
+static u64 saved_cr(const struct saved_cr *s, u64 hw)
+{
+	return (hw & s->free) | s->rest;
+}
+
+/* SDM "Saving Control Registers, Debug Registers, and MSRs". */
+static void save_crdr(struct vmcs02 *e)
+{
 	struct vmcs12 *c = &e->v12;
 
-	c->guest_cr0 = merge_saved_cr0(c, l0, vmcs_read_nw(VMCS_GUEST_CR0), e->m.cr0_shadow);
-	c->guest_cr4 = merge_saved_cr4(c, l0, vmcs_read_nw(VMCS_GUEST_CR4), e->m.cr4_shadow);
+	c->guest_cr0 = saved_cr(&e->cr0_saved, vmcs_read_nw(VMCS_GUEST_CR0));
+	c->guest_cr4 = saved_cr(&e->cr4_saved, vmcs_read_nw(VMCS_GUEST_CR4));
 	if (c->exit_ctl & EXIT_SAVE_DEBUG)
 		c->guest_dr7 = vmcs_read_nw(VMCS_GUEST_DR7);
 }
@@ -185,12 +209,12 @@ static inline __attribute__((always_inline)) void save_group(struct vmcs12 *c, e
 {
 #define X(width, name, enc, member, cap)                                                                     \
 	if (VMCS_ENC_TYPE(enc) == VMCS_TYPE_GUEST && VMCS12_GROUP(enc) == group && !is_special(enc))         \
-		c->member = (vmcs12_##width)vmcs_read_raw(enc);
+		c->member = (vmcs12_##width)vmcs_read_sure(enc);
 	VMCS_FIELDS(X)
 #undef X
 }
 
-void guest_area_sync(struct vcpu *v, struct vmcs02 *e, u32 groups)
+void guest_area_sync(struct vmcs02 *e, u32 groups)
 {
 	groups &= e->stale;
 	e->stale &= ~groups;
@@ -198,7 +222,7 @@ void guest_area_sync(struct vcpu *v, struct vmcs02 *e, u32 groups)
 		save_group(&e->v12, GROUP_GUEST_GRP2);
 	if (groups & BIT32(GROUP_CRDR)) {
 		save_group(&e->v12, GROUP_CRDR);
-		save_crdr(v, e);
+		save_crdr(e);
 	}
 	if (groups & BIT32(GROUP_GUEST_GRP1)) {
 		save_group(&e->v12, GROUP_GUEST_GRP1);
@@ -212,7 +236,7 @@ void guest_area_fetch(struct vcpu *v, struct vmcs02 *e, u32 groups)
 		return;
 	e->eager |= groups & LAZY_GROUPS;
 	vmcs_load(&e->hw);
-	guest_area_sync(v, e, groups);
+	guest_area_sync(e, groups);
 	vmcs_load(v->vmcs);
 }
 
@@ -244,5 +268,5 @@ void guest_area_save(struct vcpu *v, struct vmcs02 *e)
 	if (++e->exits % EAGER_EXITS == 0)
 		e->eager = 0;
 	if (e->eager)
-		guest_area_sync(v, e, e->eager);
+		guest_area_sync(e, e->eager);
 }

@@ -3,6 +3,7 @@
 #ifndef NIDUS_NESTED_INTERNAL_H
 #define NIDUS_NESTED_INTERNAL_H
 
+#include "hv/cpu.h"
 #include "hv/timer.h"
 #include "hv/vcpu.h"
 #include "hv/vmcs.h"
@@ -71,9 +72,8 @@ struct nested {
 	bool was_launched;        /* VMCS12's launch state before that */
 	struct l2_exit queued;    /* an exit for L1 that the gate is to give; reason 0: none */
 	u64 timer_deadline; /* L1's preemption timer: host TSC >> timer_shift; with PIN_TIMER in VMCS12 */
-	u64 slice_end;      /* L0's own, likewise */
-	u64 host_deadline;  /* the CPU's `timers.armed` as slice_end has taken it into account */
-	bool timer_short;   /* VMCS02's timer field holds less than what is left of the slice */
+	u64 host_deadline;  /* the CPU's `timers.armed` as `cut` has taken it into account */
+	u64 cut;            /* L2's run ends here for its sake; 0: it need not. Timer units */
 	struct timer wake;  /* the preemption timer of an L2 that is not active */
 	struct l0_needs needs;
 	struct operand_memo operands[4];
@@ -81,6 +81,10 @@ struct nested {
 	bool wide;      /* L1 is in IA-32e mode, its VMX instructions in 64-bit code: constant while vmxon */
 	u32 refused;    /* entries that passed the checks and failed in hardware: should stay 0 */
 	void *scratch;  /* stands for an APIC page of L1 that is no RAM */
+	struct kept kept; /* what the last exit left in VMCS01; v->kept_written: no longer */
+	u64 tsc_offset01; /* VMCS01's while L2 runs */
+	u64 kept_held;    /* its number; 0: nothing yet */
+	u64 kept_numbers; /* given so far */
 };
 
 extern const struct level level_l2;
@@ -90,6 +94,8 @@ enum exit_action nested_exit(struct vcpu *v, u32 reason);
 enum exit_action nested_go_on(struct vcpu *v, enum exit_action a);
 /* enlightened.c: the current VMCS is an enlightened one and its error field has changed. */
 void enlightened_error(struct vcpu *v);
+/* An entry by it has failed in the guest area or the MSR list. */
+void enlightened_failed_entry(struct vcpu *v);
 
 static inline bool is_canonical(u64 a)
 {
@@ -157,27 +163,70 @@ exit_fn emul_vmlaunch, emul_vmresume;
 
 /* --- switching --- */
 /* The one place where a vCPU changes between L1 and L2: `vmcs` becomes current and is what is entered. */
-void nested_switch(struct vcpu *v, struct vmcs *vmcs, const struct level *level);
+static inline void nested_switch(struct vcpu *v, struct vmcs *vmcs, const struct level *level)
+{
+	v->vmcs = vmcs;
+	v->level = level;
+	vmcs_load(vmcs);
+}
 
 /* --- enter.c --- */
 /* The CR0 and CR4 bits L0 holds to itself while L2 runs, and its other wishes that never change. At creation.
  */
-void needs_init(struct l0_needs *needs);
+void needs_init(struct l0_needs *needs) __attribute__((cold));
 /* Refresh what an entry into L2 needs right before it: shadow-EPT root, preemption timer. RESCHEDULE: later.
  * VMCS02 current. */
 enum exit_action nested_before_entry(struct vcpu *v);
 
 /* --- guest_area.c --- */
-void guest_area_init(void);
+void guest_area_init(void) __attribute__((cold));
 /* VMCS12's guest area into VMCS02: dirty groups, and what L0 merged. VMCS02 current. */
-void guest_area_load(struct vcpu *v, struct vmcs02 *e);
+void guest_area_load(struct vcpu *v, struct vmcs02 *e) __attribute__((cold));
+/* How exits will save the control registers: after e->m or the read shadows changed. */
+void guest_area_plan(struct vcpu *v, struct vmcs02 *e) __attribute__((cold));
 /* The same when neither controls nor control registers have changed since the last exit. VMCS02 current. */
 void guest_area_reload(struct vmcs02 *e);
 /* As at an exit: what L1 always looks at; the other groups become stale in VMCS12. VMCS02 current. */
 void guest_area_save(struct vcpu *v, struct vmcs02 *e);
+/* Saved from VMCS02 only when L1 (or a check) looks: after an exit VMCS12 is behind in these, e->stale says
+ * so. */
+#define LAZY_GROUPS (BIT32(GROUP_CRDR) | BIT32(GROUP_GUEST_GRP1) | BIT32(GROUP_GUEST_GRP2))
+/* What is left of that when an enlightened VMCS takes the guest area: activity, and what is stale. */
+static inline void guest_area_leave(const struct nested *n, struct vmcs02 *e)
+{
+	e->v12.guest_activity = n->activity;
+	e->stale = LAZY_GROUPS;
+}
 /* Bring stale groups up to date. sync: VMCS02 current; fetch: L1 runs, VMCS01 current before and after. */
-void guest_area_sync(struct vcpu *v, struct vmcs02 *e, u32 groups);
+void guest_area_sync(struct vmcs02 *e, u32 groups);
 void guest_area_fetch(struct vcpu *v, struct vmcs02 *e, u32 groups);
+
+/* --- host_area.c --- */
+#define CR0_NOT_LOADED (CR0_CD | CR0_NW | CR0_ET)
+
+/* What an exit leaves in registers that VMCS12 may not load. */
+struct left_over {
+	u64 efer, pat, cr0;
+};
+/* CR0.CD and NW as L2 has them (the other bits mean nothing): L2's where it may write them, else L1's. */
+static inline u64 l2_uncached_bits(const struct vmcs02 *e)
+{
+	return (e->v12.guest_cr0 & e->v12.cr0_mask) | (e->m.cr0_shadow & ~e->v12.cr0_mask) | CR0_ET;
+}
+/* Work out what exits will load; host_area_keep: the kept part alone. `left`: as things stand now. */
+void host_area_prepare(struct nested *n, struct vmcs02 *e, const struct left_over *left)
+	__attribute__((cold));
+void host_area_keep(struct nested *n, struct vmcs02 *e, const struct left_over *left) __attribute__((cold));
+/* VMCS01 holds the kept part, and nothing that `left` says can have changed since it was worked out. */
+static inline bool host_area_is_kept(const struct vcpu *v, const struct vmcs02 *e)
+{
+	return !v->kept_written && e->kept_number == v->nested->kept_held;
+}
+/* A real processor shuts down; L1's end is that of a triple fault. SDM "VMX Aborts". */
+enum abort { ABORT_SAVE_MSRS = 1, ABORT_HOST_PDPTES = 2, ABORT_LOAD_MSRS = 4 };
+void vmx_abort(struct vcpu *v, enum abort code);
+/* L1's host state into VMCS01, which is current. */
+void host_area_load(struct vcpu *v, const struct vmcs02 *e, bool nmi_blocked);
 
 /* --- quick.c --- */
 /* Nothing that the checks look at, or that is merged, has changed since the last exit but in ways that cannot
@@ -189,10 +238,12 @@ bool entry_is_quick(struct vcpu *v, const struct vmcs02 *e);
 void l2_exit_read(struct l2_exit *x, u32 reason);
 /* Give an exit of L2 to L1: afterwards L1 runs, VMCS01 is current. Pre: VMCS02 current. */
 enum exit_action reflect(struct vcpu *v, const struct l2_exit *x);
+/* The same as hardware reported it. */
+enum exit_action reflect_hardware(struct vcpu *v, u32 reason);
 enum exit_action reflect_simple(struct vcpu *v, u32 reason, u64 qual);
 /* A VM entry that failed in the guest area or the MSR list (33, 34). VMCS01 or VMCS02 current; VMCS01
  * afterwards. */
-enum exit_action reflect_failed_entry(struct vcpu *v, u32 reason, u64 qual);
+enum exit_action reflect_failed_entry(struct vcpu *v, u32 reason, u64 qual) __attribute__((cold));
 
 /* --- msr_area.c --- */
 typedef bool msr_write_fn(struct vcpu *v, u32 msr, u64 value);
@@ -255,7 +306,16 @@ void queue_exit(struct vcpu *v, const struct l2_exit *x);
 /* L2 begins to run with VMCS12's value. */
 void timer_start(struct vcpu *v);
 /* Value for the next entry: the sooner of L1's, L0's, and now. */
-void timer_set(struct vcpu *v);
+void timer_write(struct vcpu *v) __attribute__((cold));
+static inline void timer_set(struct vcpu *v, const struct vmcs02 *e)
+{
+	const struct nested *n = v->nested;
+
+	/* Else what is left of the slice is in the field, where the last exit saved it. */
+	if (unlikely(e->slice != SLICE_IN_FIELD || v12_pin(e, PIN_TIMER) || n->immediate_exit || n->cut ||
+		     v->cpu->timers.armed != n->host_deadline))
+		timer_write(v);
+}
 bool timer_expired(const struct vcpu *v);
 /* What is left, in timer units. */
 u32 timer_left(const struct vcpu *v);
@@ -263,14 +323,24 @@ u32 timer_left(const struct vcpu *v);
 exit_fn timer_exit;
 /* L1's timer goes on while L2 is halted: the gate is called when it runs out. */
 void timer_wait(struct vcpu *v);
-void timer_stop(struct vcpu *v);
+static inline void timer_stop(struct vcpu *v)
+{
+	if (unlikely(v->nested->wake.cpu))
+		timer_cancel(&v->nested->wake);
+}
 
 /* --- bitmaps.c --- */
-void bitmaps_init(void);
+void bitmaps_init(void) __attribute__((cold));
 /* All ones, as merging expects them first. */
 void bitmaps_reset(struct bitmaps02 *b);
 /* Merge L1's bitmaps with L0's and point VMCS02 to the result. Pre: VMCS02 current, e->m is made. */
 void bitmaps_load(struct vcpu *v, struct vmcs02 *e);
+/* The same when only the bitmaps' contents may have changed since: if they may. */
+static inline bool bitmaps_may_change(const struct vmcs02 *e)
+{
+	return (v12_proc(e, PROC_MSR_BITMAPS) && !e->bitmap_clean) || v12_proc(e, PROC_IO_BITMAPS);
+}
+void bitmaps_refresh(struct vcpu *v, struct vmcs02 *e);
 /* What L1's bitmaps and controls say of an access. */
 bool l1_wants_msr(const struct vcpu *v, const struct vmcs02 *e, u32 msr, bool write);
 bool l1_wants_io(const struct vcpu *v, const struct vmcs02 *e, u16 port, unsigned size);

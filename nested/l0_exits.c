@@ -92,6 +92,8 @@ static enum exit_action mov_to_cr0(struct vcpu *v, u64 value)
 	vmcs_write_nw(VMCS_GUEST_CR0, (cr0 & ~l0->cr0_mask) | (l0->cr0_value & l0->cr0_mask));
 	e->m.cr0_shadow = (e->v12.cr0_shadow & e->v12.cr0_mask) | (cr0 & ~e->v12.cr0_mask);
 	vmcs02_put(e, MIRROR_CR0_SHADOW, e->m.cr0_shadow);
+	guest_area_plan(v, e);
+	v->kept_written = true;
 	return RESUME_NEXT;
 }
 

@@ -66,6 +66,7 @@ static bool write_efer(struct vcpu *v, u64 value)
 		return false;
 	if ((value ^ old) & EFER_LME && vmcs_read_nw(VMCS_GUEST_CR0) & CR0_PG)
 		return false;
+	v->kept_written = true;
 	vmcs_write64(VMCS_GUEST_EFER, (value & ~EFER_LMA) | (old & EFER_LMA));
 	return true;
 }

@@ -20,13 +20,6 @@ _Static_assert(sizeof(struct nested) <= PAGE_SIZE << NESTED_ORDER, "struct neste
 const struct level level_l2 = {
 	.exit = nested_exit, .gate = gate_l2, .fault = fault_l2, .translate = translate_l2};
 
-void nested_switch(struct vcpu *v, struct vmcs *vmcs, const struct level *level)
-{
-	v->vmcs = vmcs;
-	v->level = level;
-	vmcs_load(vmcs);
-}
-
 void nested_write_anew(struct vcpu *v)
 {
 	struct nested *n = v->nested;
@@ -90,15 +83,8 @@ enum exit_action nested_go_on(struct vcpu *v, enum exit_action a)
 	return a;
 }
 
-static enum exit_action give_to_l1(struct vcpu *v, u32 reason)
-{
-	struct l2_exit x;
-
-	l2_exit_read(&x, reason);
-	return reflect(v, &x);
-}
-
-enum exit_action nested_exit(struct vcpu *v, u32 reason)
+/* Its owner is not plain from the reason. */
+static __attribute__((noinline)) enum exit_action exit_of_either(struct vcpu *v, u32 reason)
 {
 	struct nested *n = v->nested;
 	u16 basic = (u16)reason;
@@ -110,12 +96,23 @@ enum exit_action nested_exit(struct vcpu *v, u32 reason)
 		return hardware_refused(v, basic);
 	n->event_in_entry = n->fresh = false;
 	if (exit_owner(v, basic) == OWNER_L1)
-		return give_to_l1(v, reason);
+		return reflect_hardware(v, reason);
 	a = l0_exit(v, basic);
 	if (n->immediate_exit && v->level != &level_l1)
 		__atomic_fetch_or(&v->pending, PEND_NESTED,
 				  __ATOMIC_RELAXED); /* the gate has waited for this */
 	return v->level != &level_l1 ? nested_go_on(v, a) : a;
+}
+
+enum exit_action nested_exit(struct vcpu *v, u32 reason)
+{
+	struct nested *n = v->nested;
+
+	if (unlikely(reason >= 64 || !(n->current->to_l1[0] >> reason & 1)))
+		return exit_of_either(v, reason);
+	v->l2_exits[reason]++;
+	n->event_in_entry = n->fresh = false;
+	return reflect_hardware(v, reason);
 }
 
 /* --- capabilities --- */

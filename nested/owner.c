@@ -192,6 +192,9 @@ static const struct {
 void owner_plan(struct vmcs02 *e)
 {
 	e->to_l1[0] = e->to_l1[1] = ~0ull;
+	for (size_t i = 0; i < EXIT_REASONS; i++)
+		if (owner_table[i])
+			e->to_l1[i / 64] &= ~BIT(i % 64);
 	for (size_t i = 0; i < ARRAY_SIZE(by_control); i++) {
 		u32 word = by_control[i].word == WORD_PROC ? e->v12.proc_ctl : vmcs12_sec(&e->v12);
 
@@ -203,9 +206,8 @@ void owner_plan(struct vmcs02 *e)
 enum owner exit_owner(struct vcpu *v, u16 reason)
 {
 	const struct vmcs02 *e = v->nested->current;
-	owner_fn *fn = reason < EXIT_REASONS ? owner_table[reason] : NULL;
 
-	if (fn)
-		return fn(e, v);
-	return l1_if(reason >= EXIT_REASONS || e->to_l1[reason / 64] >> (reason % 64) & 1);
+	if (reason >= EXIT_REASONS || e->to_l1[reason / 64] >> (reason % 64) & 1)
+		return OWNER_L1;
+	return owner_table[reason] ? owner_table[reason](e, v) : OWNER_L0;
 }

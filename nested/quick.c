@@ -37,22 +37,20 @@ static bool flags_ok(const struct vmcs12 *c)
 	       c->guest_activity == ACTIVITY_ACTIVE;
 }
 
-/* No event, or an external interrupt that L2 can take. */
+/* An external interrupt that L2 can take. */
 static bool event_ok(const struct vmcs12 *c)
 {
-	if (!(c->entry_intr_info & INTR_VALID))
-		return true;
 	return !(c->entry_intr_info & INFO_RESERVED) && c->guest_rflags & RFLAGS_IF &&
 	       !(c->guest_intr_state & BLOCKED_STI_SS) && c->guest_activity <= ACTIVITY_HLT;
 }
 
 /* SDM "VM-Execution Control Fields": the threshold against the virtual TPR, which changes without a VMWRITE.
  */
-static bool threshold_ok(struct vcpu *v, const struct vmcs02 *e)
+static __attribute__((noinline)) bool threshold_ok(struct vcpu *v, const struct vmcs02 *e)
 {
 	u8 vtpr;
 
-	if (!v12_proc(e, PROC_TPR_SHADOW) || v12_sec(e, SEC_VID))
+	if (v12_sec(e, SEC_VID))
 		return true;
 	if (e->v12.tpr_threshold >> 4)
 		return false;
@@ -62,14 +60,25 @@ static bool threshold_ok(struct vcpu *v, const struct vmcs02 *e)
 	       e->v12.tpr_threshold <= vtpr >> 4;
 }
 
+/* L1's registers, without a look at VMCS01 when they are as the last exit left them. */
+static inline u64 l1_efer(const struct vcpu *v)
+{
+	return likely(!v->kept_written) ? v->nested->kept.efer : vmcs_read64(VMCS_GUEST_EFER);
+}
+
+static inline u64 l1_pat(const struct vcpu *v)
+{
+	return likely(!v->kept_written) ? v->nested->kept.pat : vmcs_read64(VMCS_GUEST_PAT);
+}
+
 /* What VMCS12 does not load L2 inherits from L1: it must be what was merged. */
-static bool inherited_ok(const struct vmcs02 *e)
+static inline bool inherited_ok(const struct vcpu *v, const struct vmcs02 *e, u64 efer)
 {
 	u32 loaded = e->v12.entry_ctl;
 
-	if (!(loaded & ENTRY_LOAD_EFER) && vmcs_read64(VMCS_GUEST_EFER) != e->seen.efer)
+	if (!(loaded & ENTRY_LOAD_EFER) && efer != e->seen.efer)
 		return false;
-	if (!(loaded & ENTRY_LOAD_PAT) && vmcs_read64(VMCS_GUEST_PAT) != e->seen.pat)
+	if (!(loaded & ENTRY_LOAD_PAT) && l1_pat(v) != e->seen.pat)
 		return false;
 	return loaded & ENTRY_LOAD_DEBUG || (vmcs_read64(VMCS_GUEST_DEBUGCTL) == e->seen.debugctl &&
 					     vmcs_read_nw(VMCS_GUEST_DR7) == e->seen.dr7);
@@ -78,13 +87,19 @@ static bool inherited_ok(const struct vmcs02 *e)
 bool entry_is_quick(struct vcpu *v, const struct vmcs02 *e)
 {
 	const struct vmcs12 *c = &e->v12;
-	bool ia32e = vmcs_read64(VMCS_GUEST_EFER) & EFER_LMA;
+	u64 efer = l1_efer(v);
 
-	if (e->dirty & ~QUICK_GROUPS || !e->checked || e->checked_ia32e != ia32e)
+	/* SDM "VM-Entry Checks": error 26 is for the full way. */
+	if (e->dirty & ~QUICK_GROUPS || !e->checked || e->checked_ia32e != !!(efer & EFER_LMA) ||
+	    vmcs_read_sure(VMCS_GUEST_INTR_STATE) & INTR_STATE_MOV_SS)
 		return false;
 	if (c->entry_msr_load_count || !v12_sec(e, SEC_EPT) || v->tsc_offset != e->seen.tsc_offset)
 		return false;
 	if (e->dirty & BIT32(GROUP_GUEST_BASIC) && !flags_ok(c))
 		return false;
-	return rip_ok(e) && event_ok(c) && threshold_ok(v, e) && inherited_ok(e);
+	if (c->entry_intr_info & INTR_VALID && !event_ok(c))
+		return false;
+	if (v12_proc(e, PROC_TPR_SHADOW) && !threshold_ok(v, e))
+		return false;
+	return rip_ok(e) && inherited_ok(v, e, efer);
 }

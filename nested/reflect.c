@@ -7,37 +7,11 @@
 #include "hv/lib.h"
 #include "hv/tlb.h"
 #include "mm/guest_copy.h"
+#include "nested/exit_info.h"
 #include "nested/internal.h"
-
-/* SDM "VMX Aborts". */
-enum abort { ABORT_SAVE_MSRS = 1, ABORT_HOST_PDPTES = 2, ABORT_LOAD_MSRS = 4 };
-
-/* SDM "Loading Host Segment and Descriptor-Table Registers": access rights. */
-#define AR_CODE64      0xa09bu
-#define AR_CODE32      0xc09bu
-#define AR_DATA        0xc093u
-#define AR_TR          0x008bu
-#define TR_LIMIT       0x67u
-#define CR0_NOT_LOADED (CR0_CD | CR0_NW | CR0_ET)
-#define DR7_RESET      0x400u
-
-/* What an exit leaves in registers that VMCS12 may not load. */
-struct left_over {
-	u64 efer, pat, cr0;
-	bool nmi_blocked;
-};
+#include "nested/sept_root.h"
 
 /* --- exit information --- */
-
-static bool has_linear(u32 reason)
-{
-	return reason == EXIT_EPT_VIOLATION || reason == EXIT_IO || reason == EXIT_CR_ACCESS;
-}
-
-static bool has_phys(u32 reason)
-{
-	return reason == EXIT_EPT_VIOLATION || reason == EXIT_EPT_MISCONFIG;
-}
 
 void l2_exit_read(struct l2_exit *x, u32 reason)
 {
@@ -51,9 +25,9 @@ void l2_exit_read(struct l2_exit *x, u32 reason)
 		x->idt.error = vmcs_read32(VMCS_IDT_VECT_ERROR);
 	x->insn_len = vmcs_read32(VMCS_EXIT_INSN_LEN);
 	x->insn_info = vmcs_read32(VMCS_EXIT_INSN_INFO);
-	if (has_linear(reason))
+	if (exit_has_linear(reason))
 		x->linear = vmcs_read_nw(VMCS_GUEST_LINEAR);
-	if (has_phys(reason))
+	if (exit_has_phys(reason))
 		x->phys = vmcs_read64(VMCS_GUEST_PHYS);
 }
 
@@ -73,123 +47,39 @@ static void store_exit_info(struct vmcs12 *c, const struct l2_exit *x)
 		return;
 	c->exit_insn_len = x->insn_len;
 	c->exit_insn_info = x->insn_info;
-	if (has_linear(x->reason))
+	if (exit_has_linear(x->reason))
 		c->guest_linear = x->linear;
-	if (has_phys(x->reason))
+	if (exit_has_phys(x->reason))
 		c->guest_phys = x->phys;
 }
 
-/* --- L1's host state. Pre, from here on: VMCS01 is current. --- */
-
-static void load_segment(unsigned seg, u16 sel, u64 base, u32 ar)
+/* Both at once. Fields that this exit leaves undefined are not touched. */
+static void read_more_info(struct vmcs12 *c, u32 reason)
 {
-	vmcs_write_raw(VMCS_GUEST_ES_SEL + 2 * seg, sel);
-	vmcs_write_raw(VMCS_GUEST_ES_BASE + 2 * seg, base);
-	vmcs_write_raw(VMCS_GUEST_ES_LIMIT + 2 * seg, 0xffffffff);
-	vmcs_write_raw(VMCS_GUEST_ES_AR + 2 * seg, sel ? ar : ar | AR_UNUSABLE);
+	c->exit_qual = vmcs_read_sure(VMCS_EXIT_QUAL);
+	c->exit_intr_info = (u32)vmcs_read_sure(VMCS_EXIT_INTR_INFO);
+	c->idt_vect_info = (u32)vmcs_read_sure(VMCS_IDT_VECT_INFO);
+	c->exit_insn_info = (u32)vmcs_read_sure(VMCS_EXIT_INSN_INFO);
+	if (c->exit_intr_info & INTR_VALID && c->exit_intr_info & INTR_ERROR_CODE)
+		c->exit_error_code = vmcs_read32(VMCS_EXIT_ERROR_CODE);
+	if (c->idt_vect_info & INTR_VALID && c->idt_vect_info & INTR_ERROR_CODE)
+		c->idt_vect_error = vmcs_read32(VMCS_IDT_VECT_ERROR);
+	if (exit_has_linear(reason))
+		c->guest_linear = vmcs_read_nw(VMCS_GUEST_LINEAR);
+	if (exit_has_phys(reason))
+		c->guest_phys = vmcs_read64(VMCS_GUEST_PHYS);
 }
 
-/* SDM "Loading Host Segment and Descriptor-Table Registers". */
-static void load_segments(const struct vmcs12 *c)
+static void read_exit_info(struct vmcs12 *c, u32 reason)
 {
-	load_segment(0, c->host_es_sel, 0, AR_DATA);
-	load_segment(1, c->host_cs_sel, 0, c->exit_ctl & EXIT_HOST_64 ? AR_CODE64 : AR_CODE32);
-	load_segment(2, c->host_ss_sel, 0, AR_DATA);
-	load_segment(3, c->host_ds_sel, 0, AR_DATA);
-	load_segment(4, c->host_fs_sel, c->host_fs_base, AR_DATA);
-	load_segment(5, c->host_gs_sel, c->host_gs_base, AR_DATA);
-	vmcs_write16(VMCS_GUEST_TR_SEL, c->host_tr_sel);
-	vmcs_write_nw(VMCS_GUEST_TR_BASE, c->host_tr_base);
-	vmcs_write32(VMCS_GUEST_TR_LIMIT, TR_LIMIT);
-	vmcs_write32(VMCS_GUEST_TR_AR, AR_TR);
-	vmcs_write16(VMCS_GUEST_LDTR_SEL, 0);
-	vmcs_write_nw(VMCS_GUEST_LDTR_BASE, 0);
-	vmcs_write32(VMCS_GUEST_LDTR_LIMIT, 0xffff);
-	vmcs_write32(VMCS_GUEST_LDTR_AR, AR_UNUSABLE);
-	vmcs_write_nw(VMCS_GUEST_GDTR_BASE, c->host_gdtr_base);
-	vmcs_write32(VMCS_GUEST_GDTR_LIMIT, 0xffff);
-	vmcs_write_nw(VMCS_GUEST_IDTR_BASE, c->host_idtr_base);
-	vmcs_write32(VMCS_GUEST_IDTR_LIMIT, 0xffff);
-}
-
-static u64 host_efer(const struct vmcs12 *c, const struct left_over *left)
-{
-	const u64 mode = EFER_LMA | EFER_LME;
-
-	if (c->exit_ctl & EXIT_LOAD_EFER)
-		return c->host_efer;
-	return (left->efer & ~mode) | (c->exit_ctl & EXIT_HOST_64 ? mode : 0);
-}
-
-/* SDM "Loading Host Control Registers, Debug Registers, MSRs". */
-static void load_registers(struct vcpu *v, const struct vmcs12 *c, const struct left_over *left)
-{
-	u64 cr4 = c->host_cr4;
-
-	if (c->exit_ctl & EXIT_HOST_64)
-		cr4 |= CR4_PAE;
-	else
-		cr4 &= ~CR4_PCIDE;
-	vcpu_load_efer(v, host_efer(c, left));
-	vcpu_load_cr0(v, (c->host_cr0 & ~CR0_NOT_LOADED) | (left->cr0 & CR0_NOT_LOADED));
-	vcpu_load_cr4(v, cr4);
-	vmcs_write_nw(VMCS_GUEST_CR3, c->host_cr3);
-	vmcs_write_nw(VMCS_GUEST_DR7, DR7_RESET);
-	vmcs_write64(VMCS_GUEST_DEBUGCTL, 0);
-	vmcs_write32(VMCS_GUEST_SYSENTER_CS, c->host_sysenter_cs);
-	vmcs_write_nw(VMCS_GUEST_SYSENTER_ESP, c->host_sysenter_esp);
-	vmcs_write_nw(VMCS_GUEST_SYSENTER_EIP, c->host_sysenter_eip);
-	vmcs_write64(VMCS_GUEST_PAT, c->exit_ctl & EXIT_LOAD_PAT ? c->host_pat : left->pat);
-}
-
-/* SDM "Loading Host RIP, RSP, and RFLAGS", "Updating Non-Register State". */
-static void load_non_register(const struct vmcs12 *c, const struct left_over *left)
-{
-	vmcs_write_nw(VMCS_GUEST_RIP, c->host_rip);
-	vmcs_write_nw(VMCS_GUEST_RSP, c->host_rsp);
-	vmcs_write_nw(VMCS_GUEST_RFLAGS, RFLAGS_FIXED);
-	vmcs_write32(VMCS_GUEST_INTR_STATE, left->nmi_blocked ? INTR_STATE_NMI : 0);
-	vmcs_write_nw(VMCS_GUEST_PENDING_DBG, 0);
-}
-
-/* SDM "Checking and Loading Host Page-Directory-Pointer-Table Entries". */
-static bool load_pdptes(struct vcpu *v, const struct vmcs12 *c)
-{
-	u64 pdpte[4], reserved = 0x1e6 | ~MASK(v->nested->facts.phys_bits);
-
-	if (c->exit_ctl & EXIT_HOST_64 || !(c->host_cr4 & CR4_PAE))
-		return true;
-	if (!guest_read(&v->guest->mem, GPA(c->host_cr3 & 0xffffffe0), pdpte, sizeof(pdpte)))
-		return false;
-	for (unsigned i = 0; i < ARRAY_SIZE(pdpte); i++) {
-		if (pdpte[i] & 1 && pdpte[i] & reserved)
-			return false;
-		vmcs_write_raw(VMCS_GUEST_PDPTE0 + 2 * i, pdpte[i]);
-	}
-	return true;
-}
-
-/* A real processor shuts down; L1's end is that of a triple fault. */
-static void vmx_abort(struct vcpu *v, enum abort code)
-{
-	vmcs02_write_abort(v, v->nested->current, code);
-	guest_end(v->guest, "triple-fault");
-}
-
-static void load_host(struct vcpu *v, const struct left_over *left)
-{
-	const struct vmcs12 *c = &v->nested->current->v12;
-
-	load_segments(c);
-	load_registers(v, c, left);
-	load_non_register(c, left);
-	/* SDM "VMX Transitions and TLBs": without VPIDs an exit leaves no translation of L1's. */
-	if (!(vmcs12_sec(c) & SEC_VPID))
-		invvpid_single(v->vpid);
-	if (!load_pdptes(v, c))
-		vmx_abort(v, ABORT_HOST_PDPTES);
-	if (msr_area_load(v, c->exit_msr_load_addr, c->exit_msr_load_count, msr_write))
-		vmx_abort(v, ABORT_LOAD_MSRS);
+	c->exit_reason = reason;
+	c->exit_insn_len = (u32)vmcs_read_sure(VMCS_EXIT_INSN_LEN);
+	/* SDM "Basic VM-Exit Information": an exit clears the valid bit. */
+	c->entry_intr_info &= ~INTR_VALID;
+	c->exit_qual = 0;
+	c->exit_intr_info = c->idt_vect_info = 0;
+	if (unlikely(!exit_is_simple(reason)))
+		read_more_info(c, reason);
 }
 
 /* --- the way back --- */
@@ -197,14 +87,18 @@ static void load_host(struct vcpu *v, const struct left_over *left)
 /* CR0: CD, NW and ET only, which hardware does not hold for L2; they are where L2 or L1 wrote them. */
 static struct left_over left_by_l2(const struct vmcs02 *e)
 {
-	const struct vmcs12 *c = &e->v12;
-
 	return (struct left_over){
-		.efer = c->exit_ctl & EXIT_LOAD_EFER ? 0 : vmcs_read64(VMCS_GUEST_EFER),
-		.pat = c->exit_ctl & EXIT_LOAD_PAT ? 0 : vmcs_read64(VMCS_GUEST_PAT),
-		.cr0 = (c->guest_cr0 & c->cr0_mask) | (e->m.cr0_shadow & ~c->cr0_mask) | CR0_ET,
-		.nmi_blocked = !v12_pin(e, PIN_VNMI) && vmcs_read32(VMCS_GUEST_INTR_STATE) & INTR_STATE_NMI,
+		.efer = vmcs_read64(VMCS_GUEST_EFER),
+		.pat = vmcs_read64(VMCS_GUEST_PAT),
+		.cr0 = l2_uncached_bits(e),
 	};
+}
+
+/* Blocking by NMI is the processor's own, not L2's, unless L1 uses virtual NMIs. Pre: the guest area is
+ * saved. */
+static bool nmi_blocked(const struct vmcs02 *e)
+{
+	return !v12_pin(e, PIN_VNMI) && e->v12.guest_intr_state & INTR_STATE_NMI;
 }
 
 /* Nothing of what was under way for L2 may reach L1 or the next L2. Pre: VMCS02 is current. */
@@ -213,7 +107,9 @@ static void drop_l2_events(struct vcpu *v)
 	struct nested *n = v->nested;
 
 	v->inject.info = 0;
-	__atomic_fetch_and(&v->pending, ~(u32)(PEND_INJECT | PEND_NESTED), __ATOMIC_SEQ_CST);
+	/* Only this CPU sets these two. */
+	if (unlikely(v->pending & (PEND_INJECT | PEND_NESTED)))
+		__atomic_fetch_and(&v->pending, ~(u32)(PEND_INJECT | PEND_NESTED), __ATOMIC_SEQ_CST);
 	if (n->event_in_entry)
 		vmcs_write32(VMCS_ENTRY_INTR_INFO, 0);
 	n->event_in_entry = n->immediate_exit = n->fault_raised = false;
@@ -221,48 +117,109 @@ static void drop_l2_events(struct vcpu *v)
 	timer_stop(v);
 }
 
-/* VMCS01 current, L1's gate sees what came in meanwhile. Pre: VMCS02 is current. */
-static void switch_to_l1(struct vcpu *v)
+/* What waits for L1 is its own gate's business again, for the sake of these requests. hv/event counts NMIs in
+ * nmi_waiting. */
+static __attribute__((noinline, cold)) u32 give_back(struct vcpu *v)
 {
 	struct nested *n = v->nested;
-	/* hv/event counts NMIs in nmi_waiting; the request only makes it look. */
 	u32 look = n->l1_pending | (n->nmi ? PEND_NMI : 0) | (n->init ? PEND_INIT : 0);
 
-	drop_l2_events(v);
-	if (n->current->root)
-		sept_leave(n->current->root, v->index);
 	v->nmi_waiting = n->nmi;
 	n->nmi = n->init = n->sipi = false;
 	n->l1_pending = 0;
+	return look;
+}
+
+/* VMCS01 current, L1's gate sees what came in meanwhile. Pre: VMCS02 is current. */
+static inline void switch_to_l1(struct vcpu *v)
+{
+	struct nested *n = v->nested;
+	u32 look = unlikely(n->nmi || n->init || n->sipi || n->l1_pending) ? give_back(v) : 0;
+
+	drop_l2_events(v);
+	if (likely(n->current->root))
+		sept_leave_place(n->current->place);
 	n->activity = ACTIVITY_ACTIVE;
 	v->state = VCPU_RUN;
 	if (n->current->shadow.live)
 		shadow_publish(n->current);
 	nested_switch(v, &v->vmcs01, &level_l1);
-	vmcs_write64(VMCS_TSC_OFFSET, v->tsc_offset);
-	__atomic_fetch_or(&v->pending, look, __ATOMIC_SEQ_CST);
+	if (unlikely(v->tsc_offset != n->tsc_offset01))
+		vmcs_write64(VMCS_TSC_OFFSET, n->tsc_offset01 = v->tsc_offset);
+	if (unlikely(look))
+		__atomic_fetch_or(&v->pending, look, __ATOMIC_SEQ_CST);
+}
+
+/* Pre: the guest area and the exit information are saved. VMCS02 is current. */
+static inline enum exit_action finish(struct vcpu *v, struct vmcs02 *e, bool blocked)
+{
+	struct nested *n = v->nested;
+	const struct vmcs12 *c = &e->v12;
+	bool stored = true;
+
+	if (unlikely(c->exit_msr_store_count))
+		stored = msr_area_store(v, c->exit_msr_store_addr, c->exit_msr_store_count);
+	if (unlikely(!host_area_is_kept(v, e))) {
+		struct left_over left = left_by_l2(e);
+
+		host_area_keep(n, e, &left);
+		e->pat_written = true;
+	}
+	switch_to_l1(v);
+	if (likely(stored))
+		host_area_load(v, e, blocked);
+	else
+		vmx_abort(v, ABORT_SAVE_MSRS);
+	return RESUME;
+}
+
+static inline void save_timer(struct vcpu *v, struct vmcs02 *e, u32 reason)
+{
+	if (e->v12.exit_ctl & EXIT_SAVE_TIMER)
+		e->v12.preempt_timer = reason == EXIT_TIMER ? 0 : timer_left(v);
+}
+
+/* The exit as L0 made it (x), with its information in VMCS12. */
+static __attribute__((noinline)) void save_made(struct vcpu *v, struct vmcs02 *e, const struct l2_exit *x)
+{
+	store_exit_info(&e->v12, x);
+	if (e->enlightened) {
+		v->nested->enlightened->save(e, v->kept_written);
+		v->nested->enlightened->put_info(e);
+	} else {
+		guest_area_save(v, e);
+	}
+}
+
+/* x NULL: as hardware reported it. */
+static enum exit_action reflect_any(struct vcpu *v, u32 reason, const struct l2_exit *x)
+{
+	struct vmcs02 *e = v->nested->current;
+	bool nmi = false;
+
+	save_timer(v, e, reason);
+	if (e->enlightened)
+		guest_area_leave(v->nested, e);
+	if (unlikely(x)) {
+		nmi = reason == EXIT_EXCEPTION_NMI && INTR_TYPE(x->intr.info) == INTR_TYPE_NMI;
+		save_made(v, e, x);
+	} else if (e->enlightened) {
+		v->nested->enlightened->save_exit(e, reason, v->kept_written);
+	} else {
+		guest_area_save(v, e);
+		read_exit_info(&e->v12, reason);
+	}
+	return finish(v, e, nmi || nmi_blocked(e));
 }
 
 enum exit_action reflect(struct vcpu *v, const struct l2_exit *x)
 {
-	struct nested *n = v->nested;
-	struct vmcs02 *e = n->current;
-	struct left_over left = left_by_l2(e);
-	bool stored;
+	return reflect_any(v, x->reason, x);
+}
 
-	if (e->v12.exit_ctl & EXIT_SAVE_TIMER)
-		e->v12.preempt_timer = x->reason == EXIT_TIMER ? 0 : timer_left(v);
-	guest_area_save(v, e);
-	store_exit_info(&e->v12, x);
-	if (x->reason == EXIT_EXCEPTION_NMI && INTR_TYPE(x->intr.info) == INTR_TYPE_NMI)
-		left.nmi_blocked = true;
-	stored = msr_area_store(v, e->v12.exit_msr_store_addr, e->v12.exit_msr_store_count);
-	switch_to_l1(v);
-	if (stored)
-		load_host(v, &left);
-	else
-		vmx_abort(v, ABORT_SAVE_MSRS);
-	return RESUME;
+enum exit_action reflect_hardware(struct vcpu *v, u32 reason)
+{
+	return reflect_any(v, reason, NULL);
 }
 
 enum exit_action reflect_simple(struct vcpu *v, u32 reason, u64 qual)
@@ -276,18 +233,20 @@ enum exit_action reflect_failed_entry(struct vcpu *v, u32 reason, u64 qual)
 {
 	struct nested *n = v->nested;
 	struct vmcs02 *e = n->current;
-	struct left_over left = {
-		.efer = vmcs_read64(VMCS_GUEST_EFER),
-		.pat = vmcs_read64(VMCS_GUEST_PAT),
-		.cr0 = vcpu_cr0(),
-		.nmi_blocked = vmcs_read32(VMCS_GUEST_INTR_STATE) & INTR_STATE_NMI,
-	};
+	struct left_over left;
+	bool l2 = v->level != &level_l1;
+	bool blocked = vmcs_read32(VMCS_GUEST_INTR_STATE) & INTR_STATE_NMI && !(l2 && v12_pin(e, PIN_VNMI));
 
+	left = left_by_l2(e);
+	if (!l2)
+		left.cr0 = vcpu_cr0();
 	e->v12.exit_reason = reason | EXIT_REASON_FAILED_ENTRY;
 	e->v12.exit_qual = qual;
-	if (v->level != &level_l1) {
-		left = left_by_l2(e);
-		guest_area_sync(v, e, e->stale); /* VMCS02 still has what this entry loaded */
+	if (e->enlightened)
+		enlightened_failed_entry(v);
+	host_area_prepare(n, e, &left);
+	if (l2) {
+		guest_area_sync(e, e->stale);
 		e->launched = n->was_launched;
 		e->dirty = GROUPS_ALL; /* the MSR list changed VMCS02, not VMCS12 */
 		switch_to_l1(v);
@@ -295,6 +254,6 @@ enum exit_action reflect_failed_entry(struct vcpu *v, u32 reason, u64 qual)
 		shadow_publish(e);
 		vmcs_load(v->vmcs);
 	}
-	load_host(v, &left);
+	host_area_load(v, e, blocked);
 	return RESUME;
 }

@@ -15,8 +15,6 @@
 #define LINK_LEVEL(link)   ((unsigned)((link) >> 3 & 7))
 #define LINK_END           (7ull << 3)
 
-#define KEY_MASK       (EPT_ADDR_MASK | EPTP_AD)
-#define KEY(eptp)      (((eptp)&KEY_MASK) | EPTP_WALK4)
 #define KEY_ADDR(key)  ((key)&EPT_ADDR_MASK)
 #define TABLE_MAPS     (512 * PAGE_SIZE) /* of a level-1 table */
 #define PAGES_MIN      64u               /* for each vCPU: what a few instructions touch */
@@ -244,25 +242,6 @@ static struct sept_root *root_take(struct sept *s, u64 key)
 	return r;
 }
 
-/* Mark as inside, and check that the root has not changed meanwhile. */
-static bool try_enter(struct sept_root *r, u64 key, unsigned vcpu, bool *flush)
-{
-	struct sept_place *p = &r->place[vcpu];
-	u64 gen;
-
-	do {
-		gen = sept_load(&r->gen);
-		__atomic_store_n(&p->inside, gen, __ATOMIC_SEQ_CST);
-		if (__atomic_load_n(&r->key, __ATOMIC_SEQ_CST) != key) {
-			__atomic_store_n(&p->inside, 0, __ATOMIC_SEQ_CST);
-			return false;
-		}
-	} while (__atomic_load_n(&r->gen, __ATOMIC_SEQ_CST) != gen);
-	*flush = p->seen != gen;
-	p->seen = gen;
-	return true;
-}
-
 /* Pre: lock held. */
 static struct sept_root *root_find(struct sept *s, u64 key)
 {
@@ -282,34 +261,21 @@ static void know_vcpu(struct sept *s, unsigned vcpu)
 	}
 }
 
-/* Time goes on with each entry without a hint. A lost update only makes a worse choice of victim. */
-static void mark_used(struct sept *s, struct sept_root *r, u64 step)
-{
-	u64 now = __atomic_load_n(&s->clock, __ATOMIC_RELAXED) + step;
-
-	if (step)
-		__atomic_store_n(&s->clock, now, __ATOMIC_RELAXED);
-	if (__atomic_load_n(&r->used, __ATOMIC_RELAXED) != now)
-		__atomic_store_n(&r->used, now, __ATOMIC_RELAXED);
-}
-
 struct sept_root *sept_enter(struct sept *s, struct sept_root *hint, u64 eptp12, unsigned vcpu, bool *flush)
 {
-	u64 key = KEY(eptp12);
+	u64 key = SEPT_KEY(eptp12);
 	struct sept_root *r;
 
-	if (hint && try_enter(hint, key, vcpu, flush)) {
-		mark_used(s, hint, 0);
+	if (hint && sept_enter_again(s, hint, &hint->place[vcpu], eptp12, flush))
 		return hint;
-	}
 	spin_lock(&s->lock);
 	r = root_find(s, key);
 	if (!r)
 		r = root_take(s, key);
 	if (r) {
 		know_vcpu(s, vcpu);
-		try_enter(r, key, vcpu, flush); /* the key is stable under the lock */
-		mark_used(s, r, 1);
+		sept_try_enter(r, &r->place[vcpu], key, flush); /* the key is stable under the lock */
+		sept_mark_used(s, r, 1);
 	}
 	spin_unlock(&s->lock);
 	return r;
@@ -317,7 +283,7 @@ struct sept_root *sept_enter(struct sept *s, struct sept_root *hint, u64 eptp12,
 
 void sept_leave(struct sept_root *root, unsigned vcpu)
 {
-	__atomic_store_n(&root->place[vcpu].inside, 0, __ATOMIC_RELEASE);
+	sept_leave_place(&root->place[vcpu]);
 }
 
 u64 sept_eptp(const struct sept_root *root)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of the shadow EPTs: roots and their table pages. For nested/sept*.c only. */
+/* Inside of the shadow EPTs: roots and their table pages. For nested/sept*.c, and the way
+ * of an entry that finds its root again. */
 #ifndef NIDUS_NESTED_SEPT_ROOT_H
 #define NIDUS_NESTED_SEPT_ROOT_H
 
@@ -57,6 +58,56 @@ static inline u64 sept_load(const u64 *entry)
 static inline u64 *sept_table(u64 entry)
 {
 	return hpa_ptr(HPA(entry & EPT_ADDR_MASK));
+}
+
+/* What of EPTP12 tells roots apart. */
+#define SEPT_KEY(eptp) (((eptp) & (EPT_ADDR_MASK | EPTP_AD)) | EPTP_WALK4)
+
+/* Mark as inside, and check that the root has not changed meanwhile. False: it is another's. */
+static inline bool sept_try_enter(struct sept_root *r, struct sept_place *p, u64 key, bool *flush)
+{
+	u64 gen = sept_load(&r->gen), now;
+
+	for (;; gen = now) {
+		__atomic_store_n(&p->inside, gen, __ATOMIC_SEQ_CST);
+		if (unlikely(__atomic_load_n(&r->key, __ATOMIC_SEQ_CST) != key)) {
+			__atomic_store_n(&p->inside, 0, __ATOMIC_SEQ_CST);
+			return false;
+		}
+		now = __atomic_load_n(&r->gen, __ATOMIC_SEQ_CST);
+		if (likely(now == gen))
+			break;
+	}
+	*flush = p->seen != gen;
+	p->seen = gen;
+	return true;
+}
+
+/* Time goes on with each entry without a hint. A lost update only makes a worse choice of victim. */
+static inline void sept_mark_used(struct sept *s, struct sept_root *r, u64 step)
+{
+	u64 now = __atomic_load_n(&s->clock, __ATOMIC_RELAXED) + step;
+
+	if (step)
+		__atomic_store_n(&s->clock, now, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&r->used, __ATOMIC_RELAXED) != now)
+		__atomic_store_n(&r->used, now, __ATOMIC_RELAXED);
+}
+
+/* sept_leave, for one who knows the place. */
+static inline void sept_leave_place(struct sept_place *p)
+{
+	__atomic_store_n(&p->inside, 0, __ATOMIC_RELEASE);
+}
+
+/* sept_enter's first part: the root of the last time, which is right nearly always. */
+static inline bool sept_enter_again(struct sept *s, struct sept_root *hint, struct sept_place *p, u64 eptp12,
+				    bool *flush)
+{
+	if (unlikely(!sept_try_enter(hint, p, SEPT_KEY(eptp12), flush)))
+		return false;
+	sept_mark_used(s, hint, 0);
+	return true;
 }
 
 /* Names a table (no leaf). */

@@ -29,26 +29,15 @@ static u64 left_until(u64 deadline)
 	return deadline > t ? deadline - t : 0;
 }
 
-static void new_slice(struct vcpu *v)
-{
-	vmcs_arm_slice(v);
-	v->nested->slice_end = now() + vmcs_read32(VMCS_PREEMPT_TIMER);
-	v->nested->timer_short = false;
-}
-
 /*
  * An emulated processor may hold the host's timer interrupt back while L2 has interrupts off, where L1's own
- * timer has to end L2: the slice then ends with L0's next deadline.
+ * timer has to end L2: its run is then cut at L0's next deadline.
  */
-static void end_with_deadline(struct vcpu *v)
+static void cut_at_deadline(struct vcpu *v)
 {
 	struct nested *n = v->nested;
-	u64 end = (n->host_deadline >> l0_controls.timer_shift) + 1;
 
-	if (n->host_deadline && end < n->slice_end) {
-		n->slice_end = end;
-		n->timer_short = true;
-	}
+	n->cut = n->host_deadline ? (n->host_deadline >> l0_controls.timer_shift) + 1 : 0;
 }
 
 void timer_start(struct vcpu *v)
@@ -57,36 +46,55 @@ void timer_start(struct vcpu *v)
 
 	if (l1_timer(v))
 		n->timer_deadline = now() + n->current->v12.preempt_timer;
-	if (!hardware_timer())
-		return;
-	new_slice(v);
-	n->host_deadline = v->cpu->timers.armed;
-	if (!(n->current->v12.guest_rflags & RFLAGS_IF))
-		end_with_deadline(v);
+	if (hardware_timer() && !(n->current->v12.guest_rflags & RFLAGS_IF))
+		cut_at_deadline(v);
 }
 
-void timer_set(struct vcpu *v)
+/* What L0 wants apart from L1 and in a hurry: the slice, whose rest hardware saves in the field at each exit.
+ */
+static void leave_slice_alone(struct vcpu *v, struct vmcs02 *e)
+{
+	if (e->slice == SLICE_ENDS)
+		vmcs_write32(VMCS_PREEMPT_TIMER, (u32)left_until(e->slice_end));
+	else if (e->slice == SLICE_NONE)
+		vmcs_arm_slice(v);
+	e->slice = SLICE_IN_FIELD;
+}
+
+static void write_shorter(struct vcpu *v, struct vmcs02 *e)
+{
+	const struct nested *n = v->nested;
+	u64 left;
+
+	if (e->slice == SLICE_NONE)
+		vmcs_arm_slice(v);
+	if (e->slice != SLICE_ENDS)
+		e->slice_end = now() + vmcs_read32(VMCS_PREEMPT_TIMER);
+	left = left_until(n->cut ? MIN(n->cut, e->slice_end) : e->slice_end);
+	if (l1_timer(v))
+		left = MIN(left, left_until(n->timer_deadline));
+	vmcs_write32(VMCS_PREEMPT_TIMER, n->immediate_exit ? 0 : (u32)left);
+	e->slice = SLICE_ENDS;
+}
+
+void timer_write(struct vcpu *v)
 {
 	struct nested *n = v->nested;
-	bool shorter = l1_timer(v) || n->immediate_exit;
-	u64 left;
+	struct vmcs02 *e = n->current;
 
 	if (!hardware_timer()) {
 		if (n->immediate_exit)
 			cpu_kick(v->cpu); /* an interrupt waits for the entry */
 		return;
 	}
-	if (unlikely(v->cpu->timers.armed != n->host_deadline)) {
+	if (v->cpu->timers.armed != n->host_deadline) {
 		n->host_deadline = v->cpu->timers.armed;
-		end_with_deadline(v);
+		cut_at_deadline(v);
 	}
-	if (!shorter && !n->timer_short)
-		return; /* hardware saved what is left of the slice */
-	left = left_until(n->slice_end);
-	if (l1_timer(v))
-		left = MIN(left, left_until(n->timer_deadline));
-	vmcs_write32(VMCS_PREEMPT_TIMER, n->immediate_exit ? 0 : (u32)left);
-	n->timer_short = shorter;
+	if (l1_timer(v) || n->immediate_exit || n->cut)
+		write_shorter(v, e);
+	else
+		leave_slice_alone(v, e);
 }
 
 bool timer_expired(const struct vcpu *v)
@@ -102,11 +110,18 @@ u32 timer_left(const struct vcpu *v)
 enum exit_action timer_exit(struct vcpu *v)
 {
 	struct nested *n = v->nested;
+	struct vmcs02 *e = n->current;
 
-	if (n->immediate_exit || left_until(n->slice_end))
+	if (n->immediate_exit)
 		return RESUME;
-	timer_run();
-	new_slice(v);
+	if (n->cut && !left_until(n->cut)) {
+		n->cut = 0;
+		timer_run();
+	}
+	if (e->slice == SLICE_ENDS && left_until(e->slice_end))
+		return RESUME;
+	e->slice = SLICE_NONE;
+	leave_slice_alone(v, e);
 	return v->preempt ? RESCHEDULE : RESUME;
 }
 
@@ -124,10 +139,4 @@ void timer_wait(struct vcpu *v)
 	n->wake.fn = wake;
 	n->wake.arg = v;
 	timer_arm(&n->wake, n->timer_deadline << l0_controls.timer_shift);
-}
-
-void timer_stop(struct vcpu *v)
-{
-	if (v->nested->wake.cpu)
-		timer_cancel(&v->nested->wake);
 }

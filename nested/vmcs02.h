@@ -47,6 +47,50 @@ struct seen_of_l1 {
 	u64 tsc_offset, efer, pat, debugctl, dr7;
 };
 
+/*
+ * Guest fields of VMCS01 that every exit to L1 writes, with their values from VMCS12 (c): what L1 may change
+ * without L0. See nested/host_area.c, which also has those that are the same for every VMCS12.
+ */
+/* clang-format off */
+#define HOST_AREA(X) \
+	X(GUEST_ES_SEL, c->host_es_sel) X(GUEST_CS_SEL, c->host_cs_sel) X(GUEST_SS_SEL, c->host_ss_sel) \
+	X(GUEST_DS_SEL, c->host_ds_sel) X(GUEST_FS_SEL, c->host_fs_sel) X(GUEST_GS_SEL, c->host_gs_sel) \
+	X(GUEST_TR_SEL, c->host_tr_sel) \
+	X(GUEST_ES_AR, access_rights(c->host_es_sel, AR_DATA)) \
+	X(GUEST_CS_AR, c->exit_ctl & EXIT_HOST_64 ? AR_CODE64 : AR_CODE32) \
+	X(GUEST_SS_AR, access_rights(c->host_ss_sel, AR_DATA)) \
+	X(GUEST_DS_AR, access_rights(c->host_ds_sel, AR_DATA)) \
+	X(GUEST_FS_AR, access_rights(c->host_fs_sel, AR_DATA)) \
+	X(GUEST_GS_AR, access_rights(c->host_gs_sel, AR_DATA)) \
+	X(GUEST_FS_BASE, c->host_fs_base) X(GUEST_GS_BASE, c->host_gs_base) X(GUEST_TR_BASE, c->host_tr_base) \
+	X(GUEST_GDTR_BASE, c->host_gdtr_base) X(GUEST_IDTR_BASE, c->host_idtr_base) \
+	X(GUEST_CR0, vcpu_hardware_cr0(c->host_cr0)) X(GUEST_CR3, c->host_cr3) \
+	X(GUEST_CR4, vcpu_hardware_cr4(host_cr4(c))) X(GUEST_RSP, c->host_rsp) X(GUEST_RIP, c->host_rip)
+/* clang-format on */
+
+struct host_area {
+#define X(name, value) u64 name;
+	HOST_AREA(X)
+#undef X
+};
+
+/* The others: L1 changes them only by an exit. */
+struct kept {
+	u64 cr0, cr4, efer, pat, sysenter_cs, sysenter_esp, sysenter_eip;
+};
+
+/*
+ * L0's time slice in VMCS02: not begun; what is left of it is in the timer field, which exits save; or the
+ * field holds less and the slice ends at slice_end.
+ */
+enum slice { SLICE_NONE, SLICE_IN_FIELD, SLICE_ENDS };
+
+/* A control register as an exit saves it: what hardware has in L2's own bits, and the rest, which is known.
+ */
+struct saved_cr {
+	u64 free, rest;
+};
+
 struct vmcs02 {
 	u64 ptr; /* address of the VMCS in L1's memory; NO_VMCS: free for another */
 	struct vmcs12 v12;
@@ -60,6 +104,7 @@ struct vmcs02 {
 	bool checked; /* all checks passed at the last entry, with... */
 	bool checked_ia32e; /* ...L1's EFER.LMA */
 	struct seen_of_l1 seen;
+	void *page;        /* the enlightened VMCS; NULL: a plain one */
 	bool enlightened;  /* `ptr` names an enlightened VMCS: v12 is never written back there */
 	bool bitmap_clean; /* L1's MSR bitmap is the one merged last */
 	struct enlightenments ext;
@@ -69,11 +114,20 @@ struct vmcs02 {
 	struct shadow shadow;
 	struct bitmaps02 *bitmaps;
 	struct merged m; /* the controls hardware has */
+	enum slice slice;
+	struct saved_cr cr0_saved, cr4_saved;
+	bool rare_due;    /* the next exit saves registers that L2 seldom changes, see hyperv/evmcs_save.c */
+	bool pat_written; /* L2 may have written its PAT since the last entry */
+	u64 slice_end;    /* host TSC >> timer_shift */
+	struct host_area host;
+	struct kept kept;
+	u64 kept_number; /* of nested->kept, when that holds the same */
 	u64 to_l1[2];    /* by exit reason: L1's controls want it (reasons that controls alone decide) */
-	struct sept_root *root; /* last one used; only a hint for sept_enter, or where the vCPU is inside */
-	u16 vpid;               /* the tag hardware uses, this VMCS02's own */
-	u16 vpid12;             /* what it stands for since its last flush; 0: nothing */
-	u64 known;              /* bit per mirror: its value is what the field holds */
+	struct sept_root *root;   /* last one used; only a hint for sept_enter, or where the vCPU is inside */
+	struct sept_place *place; /* of this vCPU in it */
+	u16 vpid;                 /* the tag hardware uses, this VMCS02's own */
+	u16 vpid12;               /* what it stands for since its last flush; 0: nothing */
+	u64 known;                /* bit per mirror: its value is what the field holds */
 	u64 mirror[MIRRORS];
 };
 

@@ -21,9 +21,10 @@ static const struct {
 	u16 at, bytes;
 	u32 encoding;
 	u8 group;
+	enum put out;
 	const char *name;
 } fields[] = {
-#define X(at, bytes, name, member, group, out) {at, bytes, VMCS_##name, GROUP_##group, #name},
+#define X(at, bytes, name, member, group, out) {at, bytes, VMCS_##name, GROUP_##group, PUT_##out, #name},
 	EVMCS_FIELDS(X)
 #undef X
 };
@@ -158,31 +159,88 @@ static void every_field_is_noticed(void **state)
 	}
 }
 
-/* What an exit writes is guest state and exit information, and not a byte beside. */
+static void expect_only(const u8 *used, u8 value)
+{
+	for (size_t i = 0; i < sizeof(page.bytes); i++)
+		assert_int_equal(page.bytes[i], used[i] ? value : 0);
+}
+
+/* What L0 tells of an exit, a failed entry or an error, and not a byte beside. */
 static void copies_out(void **state)
 {
 	struct vmcs12 v12;
-	u8 used[4096] = {0};
+	u8 used[4096] = {0}, failed[4096] = {0}, error[4096] = {0};
 
 	(void)state;
 	memset(&v12, 0xee, sizeof(v12));
 	memset(&page, 0, sizeof(page));
 	evmcs_put_info(page.bytes, &v12);
-	evmcs_put_area(page.bytes, &v12);
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		bool guest = (fields[i].encoding >> 10 & 3) == 2;
-
-		if (page.bytes[fields[i].at])
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		if (fields[i].out == PUT_INFO) {
+			assert_int_equal(fields[i].group, GROUP_INFO);
 			take_bytes(used, fields[i].at, fields[i].bytes);
-		if (guest && fields[i].group == GROUP_GUEST_GRP2)
-			assert_int_equal(page.bytes[fields[i].at], 0xee);
-		if (fields[i].encoding >> 10 == (VMCS_HOST_CR0 >> 10))
-			assert_int_equal(page.bytes[fields[i].at], 0);
-	}
-	for (size_t i = 0; i < sizeof(page.bytes); i++)
-		assert_int_equal(page.bytes[i], used[i] ? 0xee : 0);
+		}
+	expect_only(used, 0xee);
 	assert_int_equal(page.bytes[692], 0xee);
-	assert_int_equal(page.bytes[EVMCS_CLEAN_FIELDS], 0);
+	memset(&page, 0, sizeof(page));
+	evmcs_put_failed(page.bytes, &v12);
+	take_bytes(failed, 692, 4);
+	take_bytes(failed, 720, 8);
+	expect_only(failed, 0xee);
+	memset(&page, 0, sizeof(page));
+	evmcs_put_error(page.bytes, &v12);
+	take_bytes(error, 688, 4);
+	expect_only(error, 0xee);
+}
+
+/* Guest state goes into the page by stores of 8 bytes: in the table's order each ends up whole, alone. */
+static void raw_fields_spill_over_later_ones(void **state)
+{
+	u8 used[4096] = {0};
+	unsigned guest = 0;
+
+	(void)state;
+	memset(&page, 0, sizeof(page));
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		u64 value =
+			fields[i].bytes == 8 ? 0xeeeeeeeeeeeeeeee : BIT(fields[i].bytes * 8) / 0xff * 0xee;
+
+		if (fields[i].out != PUT_RAW)
+			continue;
+		memcpy(page.bytes + fields[i].at, &value, sizeof(value));
+		take_bytes(used, fields[i].at, fields[i].bytes);
+		guest += fields[i].group == GROUP_GUEST_GRP2;
+	}
+	assert_int_equal(guest, 36); /* eight segments of four, two tables of two */
+	for (size_t i = 0; i < sizeof(page.bytes); i++)
+		assert_true(used[i] ? page.bytes[i] != 0 : page.bytes[i] == 0);
+}
+
+/* As by groups, but for addresses that nothing uses. */
+static void copies_live(void **state)
+{
+	struct vmcs12 v12 = {0}, other = {0};
+
+	(void)state;
+	memset(&page, 0, sizeof(page));
+	page.bytes[EVMCS_AT_CR3_TARGET2] = page.bytes[EVMCS_AT_EXIT_MSR_LOAD_ADDR] = 7;
+	assert_int_equal(evmcs_copy_live(&v12, page.bytes), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		bool used = fields[i].group == GROUP_LIVE || fields[i].bytes == 4;
+
+		if (fields[i].group != GROUP_LIVE && fields[i].group != GROUP_OTHER)
+			continue;
+		memset(&page, 0, sizeof(page));
+		page.bytes[fields[i].at + fields[i].bytes - 1] = 0x40;
+		assert_int_equal(evmcs_copy_live(&v12, page.bytes), used ? BIT32(fields[i].group) : 0);
+		assert_int_equal(member(&v12, fields[i].encoding) != 0, used);
+		memset(&page, 0, sizeof(page)); /* and back: what was in use is noticed when it goes */
+		assert_int_equal(evmcs_copy_live(&v12, page.bytes), used ? BIT32(fields[i].group) : 0);
+	}
+	fill(0x100);
+	assert_int_equal(evmcs_copy_live(&v12, page.bytes), EVMCS_ALWAYS);
+	evmcs_copy_in(&other, page.bytes, EVMCS_ALWAYS);
+	assert_memory_equal(&v12, &other, sizeof(v12));
 }
 
 /* Controls without a field vanish from both MSRs of a pair, the others stay. */
@@ -210,9 +268,14 @@ static void capabilities(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tables_agree),           cmocka_unit_test(places_are_apart),
-		cmocka_unit_test(known_offsets),          cmocka_unit_test(copies_by_group),
-		cmocka_unit_test(every_field_is_noticed), cmocka_unit_test(copies_out),
+		cmocka_unit_test(tables_agree),
+		cmocka_unit_test(places_are_apart),
+		cmocka_unit_test(known_offsets),
+		cmocka_unit_test(copies_by_group),
+		cmocka_unit_test(every_field_is_noticed),
+		cmocka_unit_test(copies_out),
+		cmocka_unit_test(raw_fields_spill_over_later_ones),
+		cmocka_unit_test(copies_live),
 		cmocka_unit_test(capabilities),
 	};
 
