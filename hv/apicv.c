@@ -49,13 +49,26 @@ void apicv_init(void)
 	pass(MSR_X2APIC_BASE + X2_SELF_IPI, true);
 }
 
+/* All of RAM: the APIC stands in the GiB between low and high RAM. */
+static bool apicv_share(struct guest *g, const struct ept *ept01)
+{
+	return ept_share(&g->ept01_apic, ept01, 0, L1MEM_LOW_MAX) &&
+	       ept_share(&g->ept01_apic, ept01, L1MEM_HIGH, ALIGN_UP(g->mem.high, GIB));
+}
+
+void apicv_unmap(struct guest *g)
+{
+	apicv_share(g, NULL);
+	ept_destroy(&g->ept01_apic);
+}
+
 bool apicv_map_page(struct guest *g)
 {
 	g->apic_page = page_alloc();
 	return g->apic_page && ept_init(&g->ept01_apic, g->ept01.source, g->ept01.max_leaf) &&
-	       l1mem_map(&g->mem, &g->ept01_apic) &&
+	       apicv_share(g, &g->ept01) &&
 	       ept_map(&g->ept01_apic, L1_LAPIC, ptr_hpa(g->apic_page).v, PAGE_SIZE,
-		       EPT_READ | EPT_WRITE | EPT_TYPE(MEMTYPE_WB));
+		       EPT_READ | EPT_WRITE | EPT_TYPE(MEMTYPE_WB) | EPT_ACCESSED | EPT_DIRTY);
 }
 
 /* Only at its usual address: the page elsewhere is emulated. */

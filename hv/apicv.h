@@ -14,6 +14,7 @@ void apicv_init(void);
 extern bool apicv_available;
 /* Give guest-physical L1_LAPIC the page whose accesses the processor recognises. False: no memory. */
 bool apicv_map_page(struct guest *g);
+void apicv_unmap(struct guest *g);
 /* Into VMCS01 what the model holds: mode, level-triggered vectors, RVI and SVI. Pre: VMCS01 current,
  * v->apicv. */
 void apicv_sync(struct vcpu *v);

@@ -286,7 +286,7 @@ static void refuse(struct guest *g)
 	if (g->ept01.root)
 		ept_destroy(&g->ept01);
 	if (g->ept01_apic.root)
-		ept_destroy(&g->ept01_apic);
+		apicv_unmap(g);
 	l1mem_destroy(&g->mem);
 }
 

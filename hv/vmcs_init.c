@@ -59,7 +59,8 @@ bool vmcs_init_caps(void)
 	l0->timer_shift = (unsigned)rdmsr(MSR_VMX_MISC) & 31;
 	l0->ept_vpid_cap = rdmsr(MSR_VMX_EPT_VPID_CAP);
 	/* SDM "Extended-Page-Table Pointer (EPTP)": WB walks when the CPU has them. */
-	l0->eptp_flags = EPTP_WALK4 | (l0->ept_vpid_cap & BIT(14) ? MEMTYPE_WB : MEMTYPE_UC);
+	l0->eptp_flags = EPTP_WALK4 | (l0->ept_vpid_cap & BIT(14) ? MEMTYPE_WB : MEMTYPE_UC) |
+			 (l0->ept_vpid_cap & BIT(21) ? EPTP_AD : 0);
 	l0->ept_max_leaf = l0->ept_vpid_cap & BIT(17) ? 3 : l0->ept_vpid_cap & BIT(16) ? 2 : 1;
 	return true;
 }

@@ -37,6 +37,7 @@ static void *page_of(struct vcpu *v, u64 ptr)
 	if (vp->evmcs_gpa != ptr) {
 		if (ptr & ~PAGE_MASK || !hv_page_ok(v->guest, ptr, &vp->evmcs_at))
 			return NULL;
+		l1mem_expose(&v->guest->mem, GPA(ptr));
 		vp->evmcs_gpa = ptr;
 	}
 	return hpa_ptr(vp->evmcs_at);

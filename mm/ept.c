@@ -7,7 +7,7 @@
 
 /* A table must never forbid what its leaves allow. Bit 10 is ignored while mode-based execute control is off.
  */
-#define EPT_TABLE_FLAGS (EPT_RWX | EPT_USER_EXEC)
+#define EPT_TABLE_FLAGS (EPT_RWX | EPT_USER_EXEC | EPT_ACCESSED)
 #define EPT_GPA_TOP     BIT(48) /* what four levels translate */
 
 static bool is_leaf(u64 entry, unsigned level)
@@ -193,14 +193,41 @@ bool ept_unmap(struct ept *e, u64 gpa, u64 size)
 	return true;
 }
 
-bool ept_protect(struct ept *e, u64 gpa, u64 clear, u64 set)
+u64 *ept_small_leaf(struct ept *e, u64 gpa)
 {
 	unsigned level;
-	u64 *slot, entry;
 
-	if (gpa >= EPT_GPA_TOP || !EPT_PRESENT(load(slot_today(e, gpa, &level))))
-		return false;
-	slot = slot_at(e, gpa, 1);
+	return gpa < EPT_GPA_TOP && EPT_PRESENT(load(slot_today(e, gpa, &level))) ? slot_at(e, gpa, 1) : NULL;
+}
+
+/* What stands at level 3; 0 where no table of level 3 is. */
+static u64 entry_of_gib(const struct ept *e, u64 gpa)
+{
+	u64 top = load(&e->root[EPT_INDEX(gpa, 4)]);
+
+	return EPT_PRESENT(top) ? load(&entry_table(top)[EPT_INDEX(gpa, 3)]) : 0;
+}
+
+bool ept_share(struct ept *to, const struct ept *from, u64 gpa, u64 size)
+{
+	for (u64 end = gpa + size; gpa < end; gpa += EPT_SIZE(3)) {
+		u64 entry = from ? entry_of_gib(from, gpa) : 0;
+		u64 *slot;
+
+		if (!entry && !entry_of_gib(to, gpa))
+			continue;
+		slot = slot_at(to, gpa, 3);
+		if (!slot)
+			return false;
+		store(slot, entry);
+	}
+	return true;
+}
+
+bool ept_protect(struct ept *e, u64 gpa, u64 clear, u64 set)
+{
+	u64 *slot = ept_small_leaf(e, gpa), entry;
+
 	if (!slot)
 		return false;
 	entry = load(slot);

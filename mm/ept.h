@@ -62,6 +62,15 @@ bool ept_unmap(struct ept *e, u64 gpa, u64 size);
 /* Change flags of one 4 KiB page that is mapped (splitting); the caller flushes. */
 bool ept_protect(struct ept *e, u64 gpa, u64 clear, u64 set);
 
+/* The entry of the 4 KiB page at gpa, which is mapped; larger leaves in the way are taken apart. It stays
+ * where it is while nothing is mapped or unmapped there. NULL: no memory, or nothing mapped. */
+u64 *ept_small_leaf(struct ept *e, u64 gpa);
+/*
+ * Let `to` use the tables of `from` (NULL: of none) for [gpa, gpa + size), 1 GiB multiples. A change of a
+ * 1 GiB leaf of `from` takes another call. Unshare before ept_destroy. False: no memory.
+ */
+bool ept_share(struct ept *to, const struct ept *from, u64 gpa, u64 size);
+
 struct ept_leaf {
 	u64 entry;      /* 0 when nothing is mapped there */
 	unsigned level; /* of the leaf, or of the absent entry */

@@ -61,6 +61,19 @@ static inline void copy_out(hpa_t hpa, const void *buf, size_t n)
 	guest_access_end();
 }
 
+/* After the write: whoever clears the note first reads what was written. */
+static __attribute__((cold, noinline)) void note_pages(const struct l1mem *m, gpa_t gpa, size_t n)
+{
+	for (u64 p = gpa.v >> PAGE_SHIFT; p <= (gpa.v + n - 1) >> PAGE_SHIFT; p++)
+		__atomic_store_n(&m->page[p].wrote, 1, __ATOMIC_RELEASE);
+}
+
+static inline void note_write(const struct l1mem *m, gpa_t gpa, size_t n)
+{
+	if (m->page)
+		note_pages(m, gpa, n);
+}
+
 static __attribute__((cold, noinline)) bool guest_read_pieces(const struct l1mem *m, gpa_t gpa, void *buf,
 							      size_t n)
 {
@@ -112,12 +125,14 @@ static __attribute__((cold, noinline)) bool guest_write_pieces(const struct l1me
 			return false;
 		for (; n > run; l1mem_translate(m, gpa, &hpa, &run)) {
 			copy_out(hpa, from, run);
+			note_write(m, gpa, run);
 			from += run;
 			n -= run;
 			gpa.v += run;
 		}
 	}
 	copy_out(hpa, from, n);
+	note_write(m, gpa, n);
 	return true;
 }
 
@@ -128,6 +143,7 @@ bool guest_write(const struct l1mem *m, gpa_t gpa, const void *buf, size_t n)
 	if (unlikely(!l1mem_plain(m, gpa, n, &hpa)))
 		return guest_write_pieces(m, gpa, buf, n);
 	copy_out(hpa, buf, n);
+	note_write(m, gpa, n);
 	return true;
 }
 
@@ -147,6 +163,7 @@ bool guest_zero(const struct l1mem *m, gpa_t gpa, size_t n)
 		guest_access_begin();
 		memset(hpa_ptr(hpa), 0, part);
 		guest_access_end();
+		note_write(m, gpa, part);
 		gpa.v += part;
 		n -= part;
 	}
@@ -181,6 +198,26 @@ bool guest_read64s(const struct l1mem *m, gpa_t gpa, u64 *out, unsigned n)
 	return true;
 }
 
+unsigned guest_differs(const struct l1mem *m, gpa_t gpa, const u64 *known, unsigned first)
+{
+	const unsigned entries = PAGE_SIZE / sizeof(u64);
+	const volatile u64 *page;
+	hpa_t hpa;
+
+	if (!l1mem_translate(m, gpa, &hpa, NULL))
+		return entries;
+	page = hpa_ptr(hpa);
+	guest_access_begin();
+	for (; first < entries; first++) {
+		u64 entry = __atomic_load_n(&known[first], __ATOMIC_RELAXED);
+
+		if (entry != page[first] && entry)
+			break;
+	}
+	guest_access_end();
+	return first;
+}
+
 bool guest_cmpxchg64(const struct l1mem *m, gpa_t gpa, u64 old, u64 new)
 {
 	hpa_t hpa;
@@ -192,6 +229,7 @@ bool guest_cmpxchg64(const struct l1mem *m, gpa_t gpa, u64 old, u64 new)
 	done = __atomic_compare_exchange_n((u64 *)hpa_ptr(hpa), &old, new, false, __ATOMIC_ACQ_REL,
 					   __ATOMIC_RELAXED);
 	guest_access_end();
+	note_write(m, gpa, sizeof(old));
 	return done;
 }
 
@@ -206,6 +244,7 @@ bool guest_cmpxchg32(const struct l1mem *m, gpa_t gpa, u32 old, u32 new)
 	done = __atomic_compare_exchange_n((u32 *)hpa_ptr(hpa), &old, new, false, __ATOMIC_ACQ_REL,
 					   __ATOMIC_RELAXED);
 	guest_access_end();
+	note_write(m, gpa, sizeof(old));
 	return done;
 }
 

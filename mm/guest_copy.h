@@ -18,6 +18,8 @@ bool guest_zero(const struct l1mem *m, gpa_t gpa, size_t n);
 bool guest_read64(const struct l1mem *m, gpa_t gpa, u64 *out);
 /* `n` of them from an aligned address on, inside one page; each atomically. */
 bool guest_read64s(const struct l1mem *m, gpa_t gpa, u64 *out, unsigned n);
+/* The first i from `first` on for which the page at gpa does not hold known[i], which is not 0; 512: none. */
+unsigned guest_differs(const struct l1mem *m, gpa_t gpa, const u64 *known, unsigned first);
 bool guest_cmpxchg64(const struct l1mem *m, gpa_t gpa, u64 old, u64 new);
 bool guest_cmpxchg32(const struct l1mem *m, gpa_t gpa, u32 old, u32 new);
 

@@ -79,6 +79,23 @@ bool l1mem_create(struct l1mem *m, u64 bytes, u16 id)
 	return false;
 }
 
+/* One entry for each page number up to the end of RAM. */
+static unsigned account_order(const struct l1mem *m)
+{
+	const struct l1mem_chunk *last = &m->chunk[m->count - 1];
+	u64 bytes = (last->gpa + last->size) / PAGE_SIZE * sizeof(struct l1page);
+	unsigned order = 0;
+
+	while (PAGE_SIZE << order < bytes)
+		order++;
+	return order;
+}
+
+void l1mem_account(struct l1mem *m)
+{
+	m->page = pages_alloc(account_order(m));
+}
+
 void l1mem_destroy(struct l1mem *m)
 {
 	for (unsigned i = 0; i < m->count; i++) {
@@ -87,6 +104,9 @@ void l1mem_destroy(struct l1mem *m)
 		hostpt_set_guest(HPA(c->hpa), c->size, false);
 		pfree(HPA(c->hpa), size_order(c->size));
 	}
+	if (m->page)
+		pfree(ptr_hpa(m->page), account_order(m));
+	m->page = NULL;
 	m->count = 0;
 	m->chunk[0].size = 0; /* find_chunk looks there first */
 	m->ram = m->low = m->high = 0;
@@ -128,13 +148,28 @@ bool l1mem_translate(const struct l1mem *m, gpa_t gpa, hpa_t *hpa, u64 *run)
 	return true;
 }
 
+struct l1page *l1mem_page(const struct l1mem *m, gpa_t gpa)
+{
+	return m->page && l1mem_translate(m, gpa, &(hpa_t){0}, NULL) ? &m->page[gpa.v >> PAGE_SHIFT] : NULL;
+}
+
+void l1mem_expose(const struct l1mem *m, gpa_t gpa)
+{
+	struct l1page *page = l1mem_page(m, gpa);
+
+	if (page)
+		l1page_expose(page);
+}
+
 static bool map_part(struct ept *ept01, const struct l1mem_chunk *c, u64 start, u64 end)
 {
+	const u64 flags = EPT_RWX | EPT_TYPE(MEMTYPE_WB) | EPT_ACCESSED | EPT_DIRTY;
+
 	start = MAX(start, c->gpa);
 	end = MIN(end, c->gpa + c->size);
 	if (start >= end)
 		return true;
-	return ept_map(ept01, start, c->hpa + (start - c->gpa), end - start, EPT_RWX | EPT_TYPE(MEMTYPE_WB));
+	return ept_map(ept01, start, c->hpa + (start - c->gpa), end - start, flags);
 }
 
 bool l1mem_map(const struct l1mem *m, struct ept *ept01)

@@ -316,7 +316,7 @@ void nested_fetch(struct vcpu *v, struct vmcs02 *e, u32 groups)
 void nested_flush_gpa(struct vcpu *v, u64 eptp12, ngpa_t from, u64 bytes)
 {
 	if (bytes == ~0ull)
-		sept_flush(v->nested->sept, eptp12);
+		sept_flush(v->nested->sept, v, eptp12);
 	else
 		sept_flush_range(v->nested->sept, eptp12, from, bytes);
 }

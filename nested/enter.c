@@ -103,6 +103,7 @@ static u64 page_of_l1(struct vcpu *v, u64 gpa)
 
 	if (!l1mem_translate(&v->guest->mem, GPA(gpa), &hpa, NULL))
 		hpa = ptr_hpa(v->nested->scratch);
+	l1mem_expose(&v->guest->mem, GPA(gpa));
 	return hpa.v;
 }
 

@@ -13,11 +13,10 @@
 #define WALK_TRIES      4
 #define TABLE_RESERVED  (MASK(8) & ~MASK(3)) /* bits 7:3 of an entry that names a table */
 
-/* One walk: what was read where, for the flags. */
+/* One walk: where entries were read, for the flags. */
 struct walk {
-	u64 entry[EPT_LEVELS + 1]; /* by level */
-	gpa_t at[EPT_LEVELS + 1];
-	unsigned level; /* lowest one read */
+	gpa_t at[EPT_LEVELS + 1]; /* by level */
+	unsigned level;           /* lowest one read */
 };
 
 static bool is_leaf(u64 entry, unsigned level)
@@ -78,7 +77,7 @@ static enum ept12_status descend(const struct ept12 *e, ngpa_t addr, struct walk
 		u64 entry = read_entry(e, at);
 
 		w->at[w->level] = at;
-		w->entry[w->level] = entry;
+		out->entry[w->level] = entry;
 		out->above = out->perm & EPT_RWX;
 		out->entry_at = at;
 		out->perm &= entry;
@@ -102,20 +101,21 @@ static void log_page(const struct ept12 *e, ngpa_t addr)
 }
 
 /* SDM "Accessed and Dirty Flags for EPT". RETRY: L1 changed an entry meanwhile. */
-static enum ept12_status set_flags(const struct ept12 *e, ngpa_t addr, struct walk *w, bool write)
+static enum ept12_status set_flags(const struct ept12 *e, ngpa_t addr, const struct walk *w, u64 *entry,
+				   bool write)
 {
-	bool log = e->log && write && !(w->entry[w->level] & EPT_DIRTY);
+	bool log = e->log && write && !(entry[w->level] & EPT_DIRTY);
 
 	if (log && *e->log->index >= LOG_ENTRIES)
 		return EPT12_LOG_FULL;
 	for (unsigned level = EPT_LEVELS; level >= w->level; level--) {
-		u64 old = w->entry[level], new = old | EPT_ACCESSED;
+		u64 old = entry[level], new = old | EPT_ACCESSED;
 
 		if (level == w->level && write)
 			new |= EPT_DIRTY;
 		if (new != old && !guest_cmpxchg64(e->mem, w->at[level], old, new))
 			return EPT12_RETRY;
-		w->entry[level] = new;
+		entry[level] = new;
 	}
 	if (log)
 		log_page(e, addr);
@@ -146,16 +146,16 @@ static enum ept12_status walk_once(const struct ept12 *e, ngpa_t addr, u64 acces
 
 	out->level = w.level;
 	out->perm &= EPT_RWX;
-	out->no_ve = w.entry[w.level] & EPT_NO_VE;
+	out->no_ve = out->entry[w.level] & EPT_NO_VE;
 	if (status != EPT12_OK)
 		return status;
 	if (access & ~out->perm)
 		return EPT12_VIOLATION;
 	if (access && (e->eptp & EPTP_AD))
-		status = set_flags(e, addr, &w, access & EPT_QUAL_WRITE);
+		status = set_flags(e, addr, &w, out->entry, access & EPT_QUAL_WRITE);
 	if (status != EPT12_OK)
 		return status;
-	fill_leaf(e, w.entry[w.level], w.level, addr.v & (EPT_SIZE(w.level) - 1), out);
+	fill_leaf(e, out->entry[w.level], w.level, addr.v & (EPT_SIZE(w.level) - 1), out);
 	return EPT12_OK;
 }
 

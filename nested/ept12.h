@@ -46,11 +46,12 @@ struct ept12_result {
 	u64 perm;       /* EPT_READ | EPT_WRITE | EPT_EXEC of all levels ANDed */
 	u8 type;        /* leaf memory type */
 	bool ipat;
-	bool dirty;     /* the leaf's dirty flag is set, or flags are off: writes need not be seen */
-	u64 qual;       /* VIOLATION: for L1 */
-	bool no_ve;     /* VIOLATION: the entry suppresses #VE */
-	gpa_t entry_at; /* OK: where L1 has the leaf entry */
-	u64 above;      /* OK: permissions of the levels above it */
+	bool dirty; /* the leaf's dirty flag is set, or flags are off: writes need not be seen */
+	u64 qual;   /* VIOLATION: for L1 */
+	u64 entry[EPT_LEVELS + 1]; /* OK: by level, down to the leaf */
+	bool no_ve;                /* VIOLATION: the entry suppresses #VE */
+	gpa_t entry_at;            /* OK: where L1 has the leaf entry */
+	u64 above;                 /* OK: permissions of the levels above it */
 };
 
 /*

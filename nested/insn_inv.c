@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * INVEPT and INVVPID of L1. Shadow EPTs are shared by the guest's vCPUs, so an INVEPT drops for all what the
- * manual asks to drop for one CPU; VPID tags belong to one vCPU. Pre: VMCS01 is current. SDM "INVEPT",
+ * INVEPT and INVVPID of L1. Shadow EPTs are shared by the guest's vCPUs, so an INVEPT drops for all what L1
+ * has changed; VPID tags belong to one vCPU. Pre: VMCS01 is current. SDM "INVEPT",
  * "INVVPID".
  */
 #include "hv/tlb.h"
 #include "nested/internal.h"
+#include "nested/watch.h"
 
 #define INFO_TYPE_REG(info) ((info) >> 28)
 
@@ -49,11 +50,40 @@ enum exit_action emul_invept(struct vcpu *v)
 	if (type == INVEPT_SINGLE) {
 		if (!eptp_valid(n, d.eptp))
 			return vmfail(v, ERROR_INV_OPERAND);
-		sept_flush(n->sept, d.eptp);
+		sept_flush(n->sept, v, d.eptp);
 	} else {
-		sept_flush_all(n->sept);
+		sept_flush_all(n->sept, v);
 	}
 	return vmsucceed(v);
+}
+
+/* L1 in xAPIC mode has another root than EPT01's. The other vCPUs need no interrupt for what waits. */
+void watch_flush_tlb(struct vcpu *v)
+{
+	const struct guest *g = v->guest;
+
+	for (u32 i = 0; i < g->nr_vcpus; i++)
+		if (g->vcpu[i] != v)
+			__atomic_fetch_or(&g->vcpu[i]->pending, PEND_TLB, __ATOMIC_SEQ_CST);
+	invept_all();
+}
+
+/* The gate takes the request, flushes, and only then the guest runs. */
+bool watch_tlb_flushed(struct vcpu *v, bool now)
+{
+	const struct guest *g = v->guest;
+	bool done = true;
+
+	for (u32 i = 0; i < g->nr_vcpus; i++) {
+		struct vcpu *w = g->vcpu[i];
+
+		if (w == v || !(__atomic_load_n(&w->pending, __ATOMIC_SEQ_CST) & PEND_TLB))
+			continue;
+		done = false;
+		if (now)
+			vcpu_request(w, PEND_TLB);
+	}
+	return done;
 }
 
 /* Only tags that hold something for this VPID; one that VMCS12 has left since is flushed when it is used

@@ -280,7 +280,7 @@ static enum exit_action l0_ept(struct vcpu *v, u64 qual)
 
 	if (!v12_sec(n->current, SEC_EPT))
 		return device_access(v, GPA(phys), qual);
-	switch (sept_fault(n->sept, n->current->root, NGPA(phys), qual, l1_log(v, &log), &r)) {
+	switch (sept_fault(n->sept, n->current->root, v->index, NGPA(phys), qual, l1_log(v, &log), &r)) {
 	case SEPT_FILLED:
 		block_nmi_again(qual);
 		return RESUME;

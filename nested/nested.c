@@ -184,7 +184,9 @@ static struct sept *find_sept(struct vcpu *v)
 
 	if (v->index)
 		return g->vcpu[0]->nested->sept;
-	return sept_create(&g->mem, &g->ept01, n->caps.ept_vpid, n->facts.phys_bits);
+	l1mem_account(&v->guest->mem); /* without it nothing is ever clean */
+	return sept_create(&g->mem, &v->guest->ept01, g->ept01_apic.root ? &v->guest->ept01_apic : NULL,
+			   l0_controls.eptp_flags & EPTP_AD, n->caps.ept_vpid, n->facts.phys_bits);
 }
 
 bool nested_create(struct vcpu *v)
@@ -221,7 +223,7 @@ void nested_reset(struct vcpu *v)
 	timer_stop(v);
 	if (v->level != &level_l1 && n->current->root)
 		sept_leave(n->current->root, v->index);
-	sept_flush_all(n->sept);
+	sept_drop_all(n->sept);
 	vmcs02_free_all(v);
 	n->vmxon = false;
 	n->current = NULL;

@@ -3,9 +3,8 @@
  * Shadow EPTs: for each EPTP an L1 uses, tables that hold EPT12 AND EPT01, filled on demand and shared by all
  * vCPUs of the guest. L2 without EPT12 runs on EPT01 itself and needs nothing from here.
  *
- * Entries are installed without a lock. Dropping takes whole subtrees out of the root table; their pages may
- * be in other CPUs' paging-structure caches, so they are used again only when every vCPU inside that root has
- * entered anew since.
+ * Empty entries are filled without a lock. Tables that are taken out may be in other CPUs' paging-structure
+ * caches, so they are used again only when every vCPU inside that root has entered anew since.
  */
 #ifndef NIDUS_NESTED_SEPT_H
 #define NIDUS_NESTED_SEPT_H
@@ -15,6 +14,7 @@
 #include "mm/l1mem.h"
 #include "nested/ept12.h"
 
+struct vcpu;
 struct sept;      /* of one guest */
 struct sept_root; /* of one EPTP12 */
 
@@ -29,8 +29,12 @@ enum sept_result {
 		       repeat the access */
 };
 
-/* NULL: no memory. `ept_vpid` and `phys_bits` as L1 sees them; `ept01` must outlive it. */
-struct sept *sept_create(const struct l1mem *mem, const struct ept *ept01, u64 ept_vpid, u8 phys_bits);
+/*
+ * NULL: no memory. `ept_vpid` and `phys_bits` as L1 sees them; `ept01` must outlive it; `twin` shares its
+ * tables (or NULL); `dirty_bits`: hardware sets those of EPT01.
+ */
+struct sept *sept_create(const struct l1mem *mem, struct ept *ept01, struct ept *twin, bool dirty_bits,
+			 u64 ept_vpid, u8 phys_bits);
 /* Pre: no vCPU is inside. The caller flushes all CPUs (INVEPT) before the pages serve anybody else. */
 void sept_destroy(struct sept *s);
 
@@ -49,14 +53,19 @@ u64 sept_eptp(const struct sept_root *root);
  * ept12_walk (0 for a misconfiguration: then read is assumed). `log`: where L1 wants to read of dirty pages,
  * or NULL.
  */
-enum sept_result sept_fault(struct sept *s, struct sept_root *root, ngpa_t addr, u64 hw_qual,
+enum sept_result sept_fault(struct sept *s, struct sept_root *root, unsigned vcpu, ngpa_t addr, u64 hw_qual,
 			    const struct ept12_log *log, struct ept12_result *out);
 
-/* INVEPT single-context by L1: drop what was derived from `eptp12`. Nothing to do when it has no root. */
-void sept_flush(struct sept *s, u64 eptp12);
-/* INVEPT all-context by L1; also after permissions in EPT01 were taken away. Other CPUs inside must be kicked
- * by the caller when L0 needs it done at once. */
-void sept_flush_all(struct sept *s);
+/*
+ * INVEPT single-context by L1 on `v`: drop what was made of `eptp12` and is not what EPT12 says now; v
+ * flushes its TLB before it enters again, and so do the others when anything was dropped. Nothing to do when
+ * it has no root.
+ */
+void sept_flush(struct sept *s, struct vcpu *v, u64 eptp12);
+/* INVEPT all-context by L1. */
+void sept_flush_all(struct sept *s, struct vcpu *v);
+/* Drop everything, whatever EPT12 says. */
+void sept_drop_all(struct sept *s);
 /* Drop the leaves of [from, from + bytes) in what was derived from `eptp12`, and no others (a larger leaf
  * goes whole). See sept_range.c for what the caller owes. */
 void sept_flush_range(struct sept *s, u64 eptp12, ngpa_t from, u64 bytes);

@@ -7,8 +7,6 @@
  */
 #include "nested/sept_root.h"
 
-#define KEY_ADDR(key) ((key)&EPT_ADDR_MASK)
-
 static void zap(u64 *table, unsigned level, u64 base, u64 from, u64 to)
 {
 	u64 size = EPT_SIZE(level);
@@ -20,15 +18,8 @@ static void zap(u64 *table, unsigned level, u64 base, u64 from, u64 to)
 		if (sept_is_table(entry, level))
 			zap(sept_table(entry), level - 1, base + i * size, from, to);
 		else if (EPT_PRESENT(entry))
-			/* Another CPU's fill may be faster: then its leaf is the newer one. */
-			__atomic_compare_exchange_n(&table[i], &entry, 0, false, __ATOMIC_SEQ_CST,
-						    __ATOMIC_RELAXED);
+			sept_empty(&table[i]);
 	}
-}
-
-static bool is_of(const struct sept_root *r, u64 eptp12)
-{
-	return r && r->key && KEY_ADDR(r->key) == KEY_ADDR(eptp12);
 }
 
 void sept_flush_range(struct sept *s, u64 eptp12, ngpa_t from, u64 bytes)
@@ -41,10 +32,10 @@ void sept_flush_range(struct sept *s, u64 eptp12, ngpa_t from, u64 bytes)
 	for (unsigned i = 0; i < SEPT_ROOTS; i++) {
 		struct sept_root *r = s->root[i];
 
-		if (!is_of(r, eptp12))
+		if (!sept_is_of(r, eptp12))
 			continue;
-		zap(r->table, SEPT_TOP, 0, from.v, from.v + MIN(bytes, end - from.v));
-		__atomic_store_n(&r->gen, r->gen + 1, __ATOMIC_SEQ_CST);
+		zap(r->top->table, SEPT_TOP, 0, from.v, from.v + MIN(bytes, end - from.v));
+		sept_changed(r);
 	}
 	spin_unlock(&s->lock);
 }
@@ -55,7 +46,7 @@ u64 sept_inside(struct sept *s, u64 eptp12)
 
 	spin_lock(&s->lock);
 	for (unsigned i = 0; i < SEPT_ROOTS; i++)
-		for (unsigned v = 0; is_of(s->root[i], eptp12) && v < s->nr_vcpus; v++)
+		for (unsigned v = 0; sept_is_of(s->root[i], eptp12) && v < s->nr_vcpus; v++)
 			if (__atomic_load_n(&s->root[i]->place[v].inside, __ATOMIC_SEQ_CST))
 				vcpus |= BIT(v);
 	spin_unlock(&s->lock);

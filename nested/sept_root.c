@@ -1,84 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Roots of shadow EPTs and the life of their table pages. Whatever is taken out of a root stays untouched
- * ("limbo") while a vCPU is inside that may still have it in its paging-structure caches: its generation at
- * entry tells. Nothing here looks at EPT12.
- *
- * Limbo lists are linked through entry 0 of each table: a link has no R, W, X, so a CPU that still walks the
- * table finds "not present" there, and is never 0, so nobody can install over it.
+ * Roots of shadow EPTs and the life of their tables. Whatever is taken out of a root stays untouched
+ * ("limbo") while a vCPU is inside that may still have it in its paging-structure caches, or that fills it:
+ * its generation at entry tells. Nothing here looks at EPT12.
  */
 #include "nested/sept_root.h"
 #include "hv/lib.h"
 #include "mm/palloc.h"
 
-#define LINK(table, level) (ptr_hpa(table).v | (u64)(level) << 3)
-#define LINK_LEVEL(link)   ((unsigned)((link) >> 3 & 7))
-#define LINK_END           (7ull << 3)
-
-#define KEY_ADDR(key)  ((key)&EPT_ADDR_MASK)
 #define TABLE_MAPS     (512 * PAGE_SIZE) /* of a level-1 table */
-#define PAGES_MIN      64u               /* for each vCPU: what a few instructions touch */
-#define PAGES_RESERVED 32u
+#define NODES_MIN      64u               /* for each vCPU: what a few instructions touch */
+#define NODES_RESERVED 35u
 #define ROOTS_FULL     4u /* roots that may map all of RAM by 4 KiB pages at a time */
+#define ROOT_ORDER     1
 
-/* Pre: lock held. */
-static void page_release(struct sept *s, u64 *table)
+/* Nodes come in chunks: their tables, the nodes themselves in the last page but one. */
+#define CHUNK_ORDER 4
+#define CHUNK_NODES 7u
+
+struct chunk {
+	u64 table[CHUNK_NODES][2 * SEPT_ENTRIES];
+	struct sept_node node[PAGE_SIZE / sizeof(struct sept_node)];
+	void *next __attribute__((aligned(PAGE_SIZE)));
+} __attribute__((aligned(PAGE_SIZE)));
+
+_Static_assert(sizeof(struct chunk) == PAGE_SIZE << CHUNK_ORDER, "as allocated");
+
+struct sept_node *sept_node_of(const u64 *table)
 {
-	table[0] = ptr_hpa(s->free).v;
-	s->free = table;
+	u64 offset = (uintptr_t)table & ((PAGE_SIZE << CHUNK_ORDER) - 1);
+	struct chunk *c = hpa_ptr(HPA((uintptr_t)table - offset));
+
+	return &c->node[offset / sizeof(c->table[0])];
 }
 
-void sept_page_put(struct sept *s, u64 *table)
+/* Pre, in all that follows: lock held, unless they say otherwise. */
+
+static void node_release(struct sept *s, struct sept_node *n)
 {
-	spin_lock(&s->lock);
-	page_release(s, table);
-	spin_unlock(&s->lock);
+	n->next = s->free;
+	s->free = n;
 }
 
-/* Pre: lock held. */
 static bool pool_grow(struct sept *s)
 {
-	u64 *page = s->pages < s->pages_max ? page_alloc() : NULL;
+	struct chunk *c = s->nodes < s->nodes_max ? pages_alloc(CHUNK_ORDER) : NULL;
 
-	if (!page)
+	if (!c)
 		return false;
-	s->pages++;
-	page_release(s, page);
-	return true;
-}
-
-/* All tables below entries [first, 512) of a table nobody can reach. */
-static void release_below(struct sept *s, const u64 *table, unsigned level, unsigned first)
-{
-	for (unsigned i = first; level > 1 && i < 512; i++) {
-		if (!sept_is_table(table[i], level))
-			continue;
-		release_below(s, sept_table(table[i]), level - 1, 0);
-		page_release(s, sept_table(table[i]));
+	c->next = s->chunks;
+	s->chunks = c;
+	s->nodes += CHUNK_NODES;
+	for (unsigned i = 0; i < CHUNK_NODES; i++) {
+		c->node[i].table = c->table[i];
+		node_release(s, &c->node[i]);
 	}
+	return true;
 }
 
 static void limbo_release(struct sept *s, struct sept_limbo *l)
 {
-	while (l->head != LINK_END) {
-		u64 *table = sept_table(l->head);
-		unsigned level = LINK_LEVEL(l->head);
+	while (l->head) {
+		struct sept_node *n = l->head;
 
-		l->head = table[0];
-		release_below(s, table, level, 1);
-		page_release(s, table);
-	}
-}
-
-/* Put a subtree on the list. What entry 0 named loses its parent there and so gets on the list itself. */
-static void limbo_push(struct sept_limbo *l, u64 *table, unsigned level)
-{
-	while (table) {
-		u64 child = __atomic_exchange_n(&table[0], l->head, __ATOMIC_SEQ_CST);
-
-		l->head = LINK(table, level);
-		table = sept_is_table(child, level) ? sept_table(child) : NULL;
-		level--;
+		l->head = n->next;
+		node_release(s, n);
 	}
 }
 
@@ -99,44 +85,59 @@ static bool nobody_inside(const struct sept *s, const struct sept_root *r)
 	return passed(s, r, ~0ull);
 }
 
-/* Two lists, so that a stream of drops cannot put off the older ones for ever. Pre: lock held. */
+/* Two lists, so that a stream of drops cannot put off the older ones for ever. */
 static void reclaim(struct sept *s, struct sept_root *r)
 {
 	if (passed(s, r, r->old.gen))
 		limbo_release(s, &r->old);
-	if (r->old.head != LINK_END)
+	if (r->old.head)
 		return;
 	r->old = r->young;
-	r->young.head = LINK_END;
+	r->young.head = NULL;
 	if (passed(s, r, r->old.gen))
 		limbo_release(s, &r->old);
 }
 
-/* Take everything out of a root. False: it was empty. Pre: lock held. */
-static bool drop(struct sept *s, struct sept_root *r)
+void sept_changed(struct sept_root *r)
 {
-	bool any = false;
+	__atomic_store_n(&r->gen, r->gen + 1, __ATOMIC_SEQ_CST);
+}
 
-	for (unsigned i = 0; i < 512; i++) {
-		u64 entry = sept_load(&r->table[i]);
+/* Parents come first in the list: a dead one takes all below it along. */
+void sept_sweep(struct sept *s, struct sept_root *r)
+{
+	struct sept_node *last = r->top, *n;
 
-		if (!entry)
+	while ((n = last->next)) {
+		if (!n->parent->dead && sept_load(n->slot) == sept_table_entry(n->table)) {
+			last = n;
 			continue;
-		entry = __atomic_exchange_n(&r->table[i], 0, __ATOMIC_SEQ_CST);
-		limbo_push(&r->young, sept_table(entry), SEPT_SUB);
-		any = true;
-	}
-	if (any) {
+		}
+		last->next = n->next;
+		n->dead = true;
+		watch_stop(&s->watches, &n->watch);
+		n->next = r->young.head;
+		r->young.head = n;
 		r->young.gen = r->gen + 1;
-		__atomic_store_n(&r->gen, r->young.gen, __ATOMIC_SEQ_CST);
 	}
+	r->last = last;
+	if (r->young.gen > r->gen)
+		sept_changed(r);
 	reclaim(s, r);
-	return any;
+}
+
+/* Take everything out of a root. */
+static void drop(struct sept *s, struct sept_root *r)
+{
+	for (unsigned i = 0; i < SEPT_ENTRIES; i++)
+		if (sept_load(&r->top->table[i]))
+			sept_empty(&r->top->table[i]);
+	sept_sweep(s, r);
 }
 
 /*
  * Empty a root for another use. A vCPU that comes in by hint meanwhile either sees the key gone or is seen
- * inside: then the root stays as it is. Pre: lock held.
+ * inside: then the root stays as it is.
  */
 static bool give_up(struct sept *s, struct sept_root *r)
 {
@@ -148,10 +149,11 @@ static bool give_up(struct sept *s, struct sept_root *r)
 		return false;
 	}
 	drop(s, r);
+	watch_stop(&s->watches, &r->top->watch);
 	return true;
 }
 
-/* The root used least lately that nobody is in; `in_use`: only such as have a key. Pre: lock held. */
+/* The root used least lately that nobody is in; `in_use`: only such as have a key. */
 static struct sept_root *idle_root(struct sept *s, bool in_use)
 {
 	struct sept_root *best = NULL;
@@ -172,8 +174,8 @@ static struct sept_root *idle_root(struct sept *s, bool in_use)
 }
 
 /*
- * Pages are short: give up idle roots, and when that does not help what all roots hold; the latter comes back
- * only after the vCPUs inside have entered anew. Pre: lock held.
+ * Nodes are short: give up idle roots, and when that does not help what all roots hold; the latter comes back
+ * only after the vCPUs inside have entered anew.
  */
 static void make_room(struct sept *s)
 {
@@ -192,57 +194,76 @@ static void make_room(struct sept *s)
 			drop(s, s->root[i]);
 }
 
-u64 *sept_page_get(struct sept *s)
+static struct sept_node *node_take(struct sept *s)
 {
-	u64 *table;
+	struct sept_node *n;
 
-	spin_lock(&s->lock);
 	if (!s->free && !pool_grow(s))
 		make_room(s);
-	table = s->free;
-	if (table)
-		s->free = sept_table(table[0]);
-	spin_unlock(&s->lock);
-	if (table)
-		memset(table, 0, PAGE_SIZE);
-	return table;
+	n = s->free;
+	if (!n)
+		return NULL;
+	s->free = n->next;
+	memset(n->table, 0, 2 * PAGE_SIZE);
+	n->next = NULL;
+	n->dead = n->due = false;
+	watch_nothing(&n->watch);
+	return n;
 }
 
-static struct sept_root *root_create(void)
+struct sept_node *sept_node_get(struct sept *s, struct sept_root *r, struct sept_node *parent, u64 *slot)
 {
-	struct sept_root *r = page_alloc();
+	struct sept_node *n = node_take(s);
+
+	if (!n)
+		return NULL;
+	if (parent->dead) { /* to make room for this one */
+		node_release(s, n);
+		return NULL;
+	}
+	n->parent = parent;
+	n->slot = slot;
+	r->last->next = n;
+	r->last = n;
+	return n;
+}
+
+static struct sept_root *root_create(struct sept *s)
+{
+	struct sept_root *r = pages_alloc(ROOT_ORDER);
 
 	if (!r)
 		return NULL;
-	r->table = page_alloc();
-	if (!r->table) {
-		page_free(r);
+	r->top = node_take(s);
+	if (!r->top) {
+		pfree(ptr_hpa(r), ROOT_ORDER);
 		return NULL;
 	}
+	r->last = r->top;
 	r->gen = 1;
-	r->old.head = r->young.head = LINK_END;
 	return r;
 }
 
-/* A root for a new key: an unused slot, else the one used least lately. Pre: lock held. */
+/* A root for a new key: an unused slot, else the one used least lately. */
 static struct sept_root *root_take(struct sept *s, u64 key)
 {
 	struct sept_root *r = NULL;
 
 	for (unsigned i = 0; i < SEPT_ROOTS && !r; i++)
 		if (!s->root[i])
-			r = s->root[i] = root_create();
+			r = s->root[i] = root_create(s);
 	for (unsigned tries = 0; tries < SEPT_ROOTS && !r; tries++) {
 		r = idle_root(s, false);
 		if (r && !give_up(s, r))
 			r = NULL;
 	}
-	if (r)
+	if (r) {
+		watch_start(&s->watches, &r->top->watch, GPA(key & EPT_ADDR_MASK));
 		__atomic_store_n(&r->key, key, __ATOMIC_SEQ_CST);
+	}
 	return r;
 }
 
-/* Pre: lock held. */
 static struct sept_root *root_find(struct sept *s, u64 key)
 {
 	for (unsigned i = 0; i < SEPT_ROOTS; i++)
@@ -251,13 +272,12 @@ static struct sept_root *root_find(struct sept *s, u64 key)
 	return NULL;
 }
 
-/* A vCPU comes first without a hint, so all that can be inside are known. Each may use some more pages. Pre:
- * lock held. */
+/* A vCPU comes first without a hint, so all that can be inside are known. Each may use some more pages. */
 static void know_vcpu(struct sept *s, unsigned vcpu)
 {
 	while (s->nr_vcpus <= vcpu) {
-		s->nr_vcpus++;
-		s->pages_max += PAGES_MIN;
+		__atomic_store_n(&s->nr_vcpus, s->nr_vcpus + 1, __ATOMIC_SEQ_CST);
+		s->nodes_max += NODES_MIN;
 	}
 }
 
@@ -288,20 +308,22 @@ void sept_leave(struct sept_root *root, unsigned vcpu)
 
 u64 sept_eptp(const struct sept_root *root)
 {
-	return ptr_hpa(root->table).v | (root->key & EPTP_AD) | EPTP_WALK4 | MEMTYPE_WB;
+	return ptr_hpa(root->top->table).v | (root->key & EPTP_AD) | EPTP_WALK4 | MEMTYPE_WB;
 }
 
-/* SDM "INVEPT": single-context goes by the root table's address alone. */
-void sept_flush(struct sept *s, u64 eptp12)
+void sept_wait_fills(const struct sept *s, const struct sept_root *r)
 {
-	spin_lock(&s->lock);
-	for (unsigned i = 0; i < SEPT_ROOTS; i++)
-		if (s->root[i] && s->root[i]->key && KEY_ADDR(s->root[i]->key) == KEY_ADDR(eptp12))
-			drop(s, s->root[i]);
-	spin_unlock(&s->lock);
+	unsigned n = __atomic_load_n(&s->nr_vcpus, __ATOMIC_SEQ_CST);
+
+	for (unsigned i = 0; i < n; i++) {
+		u64 fills = __atomic_load_n(&r->place[i].fills, __ATOMIC_SEQ_CST);
+
+		while (fills & 1 && __atomic_load_n(&r->place[i].fills, __ATOMIC_SEQ_CST) == fills)
+			asm volatile("pause");
+	}
 }
 
-void sept_flush_all(struct sept *s)
+void sept_drop_all(struct sept *s)
 {
 	spin_lock(&s->lock);
 	for (unsigned i = 0; i < SEPT_ROOTS; i++)
@@ -310,16 +332,18 @@ void sept_flush_all(struct sept *s)
 	spin_unlock(&s->lock);
 }
 
-struct sept *sept_create(const struct l1mem *mem, const struct ept *ept01, u64 ept_vpid, u8 phys_bits)
+struct sept *sept_create(const struct l1mem *mem, struct ept *ept01, struct ept *twin, bool dirty_bits,
+			 u64 ept_vpid, u8 phys_bits)
 {
 	struct sept *s = page_alloc();
 
 	if (!s)
 		return NULL;
 	s->ept12 = (struct ept12){.mem = mem, .ept_vpid = ept_vpid, .phys_bits = phys_bits};
-	s->ept01 = ept01;
-	s->pages_max = PAGES_RESERVED + (unsigned)(mem->ram / TABLE_MAPS) * ROOTS_FULL;
-	while (s->pages < PAGES_RESERVED)
+	s->watches =
+		(struct watches){.ept01 = ept01, .twin = twin, .mem = mem, .usable = dirty_bits && mem->page};
+	s->nodes_max = NODES_RESERVED + (unsigned)(mem->ram / TABLE_MAPS) * ROOTS_FULL;
+	while (s->nodes < NODES_RESERVED)
 		if (!pool_grow(s)) {
 			sept_destroy(s);
 			return NULL;
@@ -329,18 +353,14 @@ struct sept *sept_create(const struct l1mem *mem, const struct ept *ept01, u64 e
 
 void sept_destroy(struct sept *s)
 {
-	sept_flush_all(s);
-	for (unsigned i = 0; i < SEPT_ROOTS; i++) {
-		if (!s->root[i])
-			continue;
-		page_free(s->root[i]->table);
-		page_free(s->root[i]);
-	}
-	while (s->free) {
-		u64 *page = s->free;
+	for (unsigned i = 0; i < SEPT_ROOTS; i++)
+		if (s->root[i])
+			pfree(ptr_hpa(s->root[i]), ROOT_ORDER);
+	while (s->chunks) {
+		struct chunk *c = s->chunks;
 
-		s->free = sept_table(page[0]);
-		page_free(page);
+		s->chunks = c->next;
+		pfree(ptr_hpa(c), CHUNK_ORDER);
 	}
 	page_free(s);
 }

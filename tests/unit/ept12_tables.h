@@ -25,9 +25,15 @@
 static struct l1mem mem;
 static u64 next_table;
 
+static void (*before_write)(u64 gpa); /* what hardware does when L1 writes to a table */
+
+/* Somebody is going to write there, as far as anyone can tell. */
 static inline u64 *slot_at(u64 table, u64 addr, unsigned level)
 {
 	hpa_t hpa;
+
+	if (before_write)
+		before_write(table);
 
 	assert_true(l1mem_translate(&mem, GPA(table + EPT_INDEX(addr, level) * 8), &hpa, NULL));
 	return hpa_ptr(hpa);

@@ -94,6 +94,9 @@ static inline void guest_ram_destroy(struct l1mem *m)
 {
 	for (unsigned i = 0; i < m->count; i++)
 		free(hpa_ptr(HPA(m->chunk[i].hpa)));
+	if (m->page)
+		page_free(m->page);
+	m->page = NULL;
 	m->count = 0;
 }
 

@@ -36,6 +36,11 @@ bool palloc(unsigned order, u16 owner, hpa_t *out)
 	return true;
 }
 
+void *pages_alloc(unsigned order)
+{
+	return calloc(PAGE_SIZE, 1u << order);
+}
+
 void pfree(hpa_t a, unsigned order)
 {
 	free_bytes += PAGE_SIZE << order;

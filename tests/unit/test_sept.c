@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shadow EPTs: EPT12 AND EPT01 and never more, dropped by INVEPT, with pages that nobody reuses too early. */
 /* clang-format off */
-/* SOURCES: nested/sept.c nested/sept_root.c nested/ept12.c mm/guest_copy.c mm/guest_walk.c mm/guest_walk_fast.c mm/l1mem.c mm/ept.c mm/memmap.c */
+/* SOURCES: nested/sept.c nested/sept_root.c nested/sept_sync.c nested/watch.c nested/ept12.c mm/guest_copy.c mm/guest_walk.c mm/guest_walk_fast.c mm/l1mem.c mm/ept.c mm/memmap.c */
 /* clang-format on */
 #include <pthread.h>
 #include <time.h>
+#include "hv/vcpu.h"
 #include "nested/sept.h"
 #include "nested/sept_root.h"
 #include "tests/unit/ept12_tables.h"
@@ -16,6 +17,23 @@
 #define EPTP    (EPT12_ROOT | EPTP_WALK4 | MEMTYPE_WB)
 #define DEVICE  (RAM - 2 * MIB) /* a hole that EPT01 does not map */
 #define GUARDED 0x5000ull       /* a page that L0 write-protects */
+
+/* The other vCPUs' part of the game is the tests'. */
+static bool tlb_flushed = true;
+static unsigned tlb_flushes, tlb_kicks;
+
+void watch_flush_tlb(struct vcpu *v)
+{
+	(void)v;
+	tlb_flushes++;
+}
+
+bool watch_tlb_flushed(struct vcpu *v, bool now)
+{
+	(void)v;
+	tlb_kicks += !tlb_flushed && now;
+	return tlb_flushed;
+}
 
 static void *table_page(void *ctx)
 {
@@ -32,14 +50,25 @@ static void table_release(void *ctx, void *page)
 static const struct ept_source source = {.page = table_page, .release = table_release};
 static struct ept ept01;
 static struct sept *s;
+static struct vcpu vcpu0;
 static struct sept_root *root;
 static struct ept12_result r;
+
+/* SDM "Accessed and Dirty Flags for EPT". */
+static void set_dirty(u64 gpa)
+{
+	struct ept_leaf l = ept_lookup(&ept01, gpa);
+
+	if (l.entry && !(l.entry & EPT_DIRTY))
+		assert_true(ept_protect(&ept01, gpa, 0, EPT_DIRTY));
+}
 
 static void map_ept01(void)
 {
 	assert_true(ept_init(&ept01, &source, 3));
 	for (unsigned i = 0; i < mem.count; i++)
-		assert_true(ept_map(&ept01, mem.chunk[i].gpa, mem.chunk[i].hpa, mem.chunk[i].size, RWX_WB));
+		assert_true(ept_map(&ept01, mem.chunk[i].gpa, mem.chunk[i].hpa, mem.chunk[i].size,
+				    RWX_WB | EPT_ACCESSED | EPT_DIRTY));
 	assert_true(ept_unmap(&ept01, DEVICE, PAGE_SIZE));
 	assert_true(ept_protect(&ept01, GUARDED, EPT_WRITE, 0));
 }
@@ -58,8 +87,11 @@ static int setup(void **state)
 	(void)state;
 	guest_ram_create(&mem, RAM);
 	tables_clear();
+	l1mem_account(&mem);
 	map_ept01();
-	s = sept_create(&mem, &ept01, ALL_EPT_CAP, PHYS_BITS);
+	before_write = set_dirty;
+	tlb_flushed = true;
+	s = sept_create(&mem, &ept01, NULL, true, ALL_EPT_CAP, PHYS_BITS);
 	assert_non_null(s);
 	root = enter(NULL, EPTP, 0);
 	return 0;
@@ -68,6 +100,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
+	before_write = NULL;
 	sept_leave(root, 0);
 	sept_destroy(s);
 	ept_destroy(&ept01);
@@ -78,7 +111,7 @@ static int teardown(void **state)
 
 static enum sept_result fault(u64 addr, u64 qual)
 {
-	return sept_fault(s, root, NGPA(addr), qual, NULL, &r);
+	return sept_fault(s, root, 0, NGPA(addr), qual, NULL, &r);
 }
 
 /* What hardware finds in a shadow. */
@@ -254,10 +287,11 @@ static void permission_raise(void **state)
 	map12(L2 + 2 * MIB, 0x7000, 1, RWX_WB);
 	assert_int_equal(fault(L2 + 2 * MIB, WRITE), SEPT_FILLED);
 	assert_maps(L2 + 2 * MIB, 0x7000, EPT_RWX, 1);
-	/* and back: the table stays, the leaf is small */
+	/* and back: no access that the small ones allow sees it before INVEPT */
 	map12(L2 + 2 * MIB, 4 * MIB, 2, RWX_WB);
+	assert_maps(L2 + 2 * MIB, 0x7000, EPT_RWX, 1);
 	assert_int_equal(fault(L2 + 2 * MIB + 0x3000, READ), SEPT_FILLED);
-	assert_maps(L2 + 2 * MIB + 0x3000, 4 * MIB + 0x3000, EPT_RWX, 1);
+	assert_maps(L2 + 2 * MIB + 0x3000, 4 * MIB + 0x3000, EPT_RWX, 2);
 }
 
 /* With dirty flags the first write must be seen. */
@@ -290,27 +324,184 @@ static void audit_finds_wrong_leaves(void **state)
 	assert_int_equal(sept_audit(s, root), 2);
 }
 
+/* What has changed goes, and what has not stays. */
 static void invept_drops(void **state)
 {
 	bool flush;
 
 	(void)state;
 	map12(L2, 0x3000, 1, RWX_WB);
+	map12(L2 + PAGE_SIZE, 0x4000, 1, RWX_WB);
 	assert_int_equal(fault(L2, READ), SEPT_FILLED);
 	sept_enter(s, root, EPTP, 0, &flush);
 	assert_false(flush);
 	sept_leave(root, 0);
-	sept_flush(s, EPTP + PAGE_SIZE); /* another one's */
+	map12(L2, 0x7000, 1, RWX_WB);
+	sept_flush(s, &vcpu0, EPTP + PAGE_SIZE); /* another one's */
 	assert_maps(L2, 0x3000, EPT_RWX, 1);
-	sept_flush(s, EPTP | EPTP_AD); /* the address alone counts */
+	sept_flush(s, &vcpu0, EPTP | EPTP_AD); /* the address alone counts */
 	assert_int_equal(shadow_of(root, L2).entry, 0);
+	assert_maps(L2 + PAGE_SIZE, 0x4000, EPT_RWX, 1);
 	assert_ptr_equal(sept_enter(s, root, EPTP, 0, &flush), root);
 	assert_true(flush);
 	sept_enter(s, root, EPTP, 0, &flush);
 	assert_false(flush);
 	assert_int_equal(fault(L2, READ), SEPT_FILLED);
-	sept_flush_all(s);
+	*entry12(L2, 1) = 0;
+	sept_flush_all(s, &vcpu0);
 	assert_int_equal(shadow_of(root, L2).entry, 0);
+	assert_maps(L2 + PAGE_SIZE, 0x4000, EPT_RWX, 1);
+	sept_drop_all(s);
+	assert_int_equal(shadow_of(root, L2 + PAGE_SIZE).entry, 0);
+}
+
+/* Each level: an entry above that names another table, or allows less, takes along all below it. */
+static void invept_after_change_above(void **state)
+{
+	(void)state;
+	for (unsigned level = 2; level <= 4; level++) {
+		u64 old;
+
+		map12(L2, 0x3000, 1, RWX_WB);
+		map12(L2 + BIT(39), 0x4000, 1, RWX_WB);
+		assert_int_equal(fault(L2, READ), SEPT_FILLED);
+		assert_int_equal(fault(L2 + BIT(39), READ), SEPT_FILLED);
+		sept_flush(s, &vcpu0, EPTP);
+		assert_maps(L2, 0x3000, EPT_RWX, 1);
+		old = *entry12(L2, level);
+		*entry12(L2, level) &= ~EPT_WRITE;
+		sept_flush(s, &vcpu0, EPTP);
+		assert_int_equal(shadow_of(root, L2).entry, 0);
+		assert_maps(L2 + BIT(39), 0x4000, EPT_RWX, 1);
+		assert_int_equal(fault(L2, READ), SEPT_FILLED);
+		assert_maps(L2, 0x3000, EPT_READ | EPT_EXEC, 1);
+		*entry12(L2, level) = old;
+		sept_flush(s, &vcpu0, EPTP);
+		assert_int_equal(sept_audit(s, root), 0);
+	}
+}
+
+/* A large leaf of EPT12 in EPT01's small pages. */
+static void invept_of_a_split_leaf(void **state)
+{
+	(void)state;
+	map12(L2, 0, 2, RWX_WB);
+	map12(L2 + 2 * MIB, 4 * MIB, 2, RWX_WB);
+	assert_int_equal(fault(L2 + 0x3000, READ), SEPT_FILLED);
+	assert_int_equal(fault(L2 + 0x7000, WRITE), SEPT_FILLED);
+	assert_int_equal(fault(L2 + 2 * MIB, READ), SEPT_FILLED);
+	sept_flush(s, &vcpu0, EPTP);
+	assert_maps(L2 + 0x3000, 0x3000, EPT_RWX, 1);
+	map12(L2, 0, 2, EPT_READ | WB);
+	sept_flush(s, &vcpu0, EPTP);
+	assert_int_equal(shadow_of(root, L2 + 0x3000).entry, 0);
+	assert_int_equal(shadow_of(root, L2 + 0x7000).entry, 0);
+	assert_maps(L2 + 2 * MIB, 4 * MIB, EPT_RWX, 2);
+	assert_int_equal(fault(L2 + 0x3000, READ), SEPT_FILLED);
+	assert_maps(L2 + 0x3000, 0x3000, EPT_READ, 1);
+}
+
+static struct ept_leaf table01(u64 *slot12)
+{
+	for (u64 gpa = 0; gpa < RAM; gpa += PAGE_SIZE)
+		if (ept_lookup(&ept01, gpa).hpa == (ptr_hpa(slot12).v & PAGE_MASK))
+			return ept_lookup(&ept01, gpa);
+	return (struct ept_leaf){0};
+}
+
+/* A change that hardware did not tell of is not looked for: only so can it be that unchanged tables cost
+ * nothing. */
+static void only_written_tables_are_read(void **state)
+{
+	u64 *slot;
+
+	(void)state;
+	map12(L2, 0x3000, 1, RWX_WB);
+	slot = entry12(L2, 1);
+	assert_int_equal(fault(L2, READ), SEPT_FILLED);
+	sept_flush(s, &vcpu0, EPTP);
+	assert_false(table01(slot).entry & EPT_DIRTY);
+	*slot = 0;
+	sept_flush(s, &vcpu0, EPTP);
+	assert_maps(L2, 0x3000, EPT_RWX, 1);
+	entry12(L2, 1);
+	assert_true(table01(slot).entry & EPT_DIRTY);
+	sept_flush(s, &vcpu0, EPTP);
+	assert_int_equal(shadow_of(root, L2).entry, 0);
+}
+
+/* While a CPU may hold the dirty bit in its TLB, a table counts as written; and once more after that. */
+static void other_cpus_must_flush_first(void **state)
+{
+	u64 *slot;
+
+	(void)state;
+	map12(L2, 0x3000, 1, RWX_WB);
+	map12(L2 + PAGE_SIZE, 0x4000, 1, RWX_WB);
+	slot = entry12(L2, 1);
+	assert_int_equal(fault(L2, READ), SEPT_FILLED);
+	tlb_flushed = false;
+	tlb_kicks = 0;
+	sept_flush(s, &vcpu0, EPTP);
+	assert_int_equal(tlb_kicks, 0);
+	slot[0] = 0;
+	sept_flush(s, &vcpu0, EPTP);
+	assert_true(tlb_kicks);
+	assert_int_equal(shadow_of(root, L2).entry, 0);
+	tlb_flushed = true;
+	slot[1] = 0;
+	sept_flush(s, &vcpu0, EPTP);
+	assert_int_equal(shadow_of(root, L2 + PAGE_SIZE).entry, 0);
+}
+
+/* Two roots share a table; the first INVEPT must not hide the change from the second one. */
+static void shared_tables(void **state)
+{
+	struct sept_root *first = root, *second;
+	u64 top = 0x800000, eptp = top | EPTP_WALK4 | MEMTYPE_WB;
+
+	(void)state;
+	map12(L2, 0x3000, 1, RWX_WB);
+	assert_int_equal(fault(L2, READ), SEPT_FILLED);
+	sept_leave(root, 0);
+	*slot_at(top, L2, 4) = *slot_at(EPT12_ROOT, L2, 4);
+	root = second = enter(NULL, eptp, 0);
+	assert_int_equal(fault(L2, READ), SEPT_FILLED);
+	sept_flush_all(s, &vcpu0);
+	sept_flush_all(s, &vcpu0);
+	map12(L2, 0x7000, 1, RWX_WB);
+	sept_flush(s, &vcpu0, EPTP);
+	assert_int_equal(shadow_of(first, L2).entry, 0);
+	assert_maps(L2, 0x3000, EPT_RWX, 1);
+	sept_flush(s, &vcpu0, eptp);
+	assert_int_equal(shadow_of(second, L2).entry, 0);
+}
+
+/* L2 writes to a table of its own EPT12, and L0 to one on L1's behalf. */
+static void other_writers(void **state)
+{
+	const u64 table = 0x700000;
+	u64 gone = 0;
+
+	(void)state;
+	*entry12(L2, 2) = table | EPT_RWX;
+	map12(L2, 0x3000, 1, RWX_WB);
+	map12(L2 + PAGE_SIZE, table, 1, RWX_WB);
+	map12(L2 + 2 * PAGE_SIZE, 0x3000, 1, RWX_WB);
+	assert_int_equal(fault(L2, READ), SEPT_FILLED);
+	sept_flush(s, &vcpu0, EPTP);
+	assert_maps(L2 + PAGE_SIZE, table, EPT_READ | EPT_EXEC, 1);
+	assert_true(guest_write(&mem, GPA(table), &gone, sizeof(gone)));
+	sept_flush(s, &vcpu0, EPTP);
+	assert_int_equal(shadow_of(root, L2).entry, 0);
+	assert_maps(L2 + 2 * PAGE_SIZE, 0x3000, EPT_RWX, 1);
+	assert_int_equal(fault(L2 + PAGE_SIZE, WRITE), SEPT_FILLED);
+	assert_maps(L2 + PAGE_SIZE, table, EPT_RWX, 1);
+	sept_flush(s, &vcpu0, EPTP);
+	before_write = NULL; /* the shadow's leaf allows it without a trace */
+	*slot_at(table, L2 + 2 * PAGE_SIZE, 1) = 0;
+	sept_flush(s, &vcpu0, EPTP);
+	assert_int_equal(shadow_of(root, L2 + 2 * PAGE_SIZE).entry, 0);
 }
 
 /* Every vCPU flushes its own TLB once after its first entry and after each drop. */
@@ -328,7 +519,8 @@ static void each_vcpu_flushes(void **state)
 		assert_false(flush);
 		sept_leave(root, v);
 	}
-	sept_flush(s, EPTP);
+	*entry12(L2, 1) = 0;
+	sept_flush(s, &vcpu0, EPTP);
 	for (unsigned v = 0; v < 4; v++) {
 		sept_enter(s, root, EPTP, v, &flush);
 		assert_true(flush);
@@ -351,11 +543,11 @@ static void pages_wait_for_those_inside(void **state)
 	enter(NULL, EPTP, 1);
 	map12(L2 + 2 * MIB, 0x3000, 1, RWX_WB);
 	assert_int_equal(fault(L2 + 2 * MIB, READ), SEPT_FILLED);
-	slot = &sept_table(root->table[EPT_INDEX(L2, 4)])[EPT_INDEX(L2, 3)];
+	slot = &sept_table(root->top->table[EPT_INDEX(L2, 4)])[EPT_INDEX(L2, 3)];
 	slot = &sept_table(*slot)[EPT_INDEX(L2 + 2 * MIB, 2)];
 	old = *slot;
-	while (got == SEPT_FILLED && rounds++ < s->pages_max) {
-		sept_flush(s, EPTP);
+	while (got == SEPT_FILLED && rounds++ < s->nodes_max) {
+		sept_drop_all(s);
 		enter(root, EPTP, 0);
 		got = fault(L2 + 2 * MIB, READ);
 		assert_int_equal(*slot, old);
@@ -390,7 +582,7 @@ static void pool_runs_dry(void **state)
 		}
 		most = pages_live > most ? pages_live : most;
 	}
-	assert_true(most <= (int)s->pages_max + 40);
+	assert_true(most <= (int)s->nodes_max + 40);
 	assert_int_equal(sept_audit(s, root), 0);
 }
 
@@ -400,7 +592,7 @@ static void few_pages(void **state)
 	unsigned filled = 0;
 
 	(void)state;
-	s->pages_max = s->pages;
+	s->nodes_max = s->nodes;
 	map12(0, 0, 3, RWX_WB);
 	for (unsigned i = 0; i < 300; i++) {
 		*slot_at(EPT12_ROOT, (u64)i << 39, 4) = *slot_at(EPT12_ROOT, 0, 4);
@@ -482,7 +674,7 @@ static void *touch(void *arg)
 			u64 stride = seed & 1024 ? PAGE_SIZE : 2 * MIB;
 			u64 addr = L2 + (unsigned)rand_r(&seed) % SLOTS * stride;
 
-			if (sept_fault(s, mine, NGPA(addr), READ, NULL, &res) == SEPT_FILLED)
+			if (sept_fault(s, mine, t->vcpu, NGPA(addr), READ, NULL, &res) == SEPT_FILLED)
 				__atomic_fetch_add(&t->filled, 1, __ATOMIC_RELAXED);
 		}
 		sept_leave(mine, t->vcpu);
@@ -514,7 +706,7 @@ static void no_stale_entry_after_invept(void **state)
 		u64 want = ept_lookup(&ept01, gpa).hpa;
 
 		__atomic_store_n(entry12(addr, 1), gpa | RWX_WB, __ATOMIC_SEQ_CST);
-		sept_flush(s, EPTP);
+		sept_flush(s, &vcpu0, EPTP);
 		for (unsigned look = 0; look < 50; look++) {
 			struct ept_leaf leaf = shadow_of(root, addr);
 
@@ -546,6 +738,12 @@ int main(void)
 		TEST(write_is_held_back_until_dirty),
 		TEST(audit_finds_wrong_leaves),
 		TEST(invept_drops),
+		TEST(invept_after_change_above),
+		TEST(invept_of_a_split_leaf),
+		TEST(only_written_tables_are_read),
+		TEST(other_cpus_must_flush_first),
+		TEST(shared_tables),
+		TEST(other_writers),
 		TEST(each_vcpu_flushes),
 		TEST(pages_wait_for_those_inside),
 		TEST(pool_runs_dry),

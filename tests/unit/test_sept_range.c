@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dropping ranges of a shadow EPT: exactly what was named goes, vCPUs inside flush, others' roots stay. */
 /* clang-format off */
-/* SOURCES: nested/sept.c nested/sept_root.c nested/sept_range.c nested/ept12.c mm/guest_copy.c mm/guest_walk.c mm/guest_walk_fast.c mm/l1mem.c mm/ept.c mm/memmap.c */
+/* SOURCES: nested/sept.c nested/sept_root.c nested/sept_sync.c nested/watch.c nested/sept_range.c nested/ept12.c mm/guest_copy.c mm/guest_walk.c mm/guest_walk_fast.c mm/l1mem.c mm/ept.c mm/memmap.c */
 /* clang-format on */
 #include "nested/sept.h"
 #include "nested/sept_root.h"
@@ -11,6 +11,23 @@
 #define READ  EPT_QUAL_READ
 #define EPTP  (EPT12_ROOT | EPTP_WALK4 | MEMTYPE_WB)
 #define PAGES 32u
+
+/* The other vCPUs' part of the game is the tests'. */
+static bool tlb_flushed = true;
+static unsigned tlb_flushes, tlb_kicks;
+
+void watch_flush_tlb(struct vcpu *v)
+{
+	(void)v;
+	tlb_flushes++;
+}
+
+bool watch_tlb_flushed(struct vcpu *v, bool now)
+{
+	(void)v;
+	tlb_kicks += !tlb_flushed && now;
+	return tlb_flushed;
+}
 
 static void *table_page(void *ctx)
 {
@@ -36,10 +53,12 @@ static int setup(void **state)
 	(void)state;
 	guest_ram_create(&mem, RAM);
 	tables_clear();
+	l1mem_account(&mem);
 	assert_true(ept_init(&ept01, &source, 3));
 	for (unsigned i = 0; i < mem.count; i++)
-		assert_true(ept_map(&ept01, mem.chunk[i].gpa, mem.chunk[i].hpa, mem.chunk[i].size, RWX_WB));
-	s = sept_create(&mem, &ept01, ALL_EPT_CAP, PHYS_BITS);
+		assert_true(ept_map(&ept01, mem.chunk[i].gpa, mem.chunk[i].hpa, mem.chunk[i].size,
+				    RWX_WB | EPT_ACCESSED | EPT_DIRTY));
+	s = sept_create(&mem, &ept01, NULL, true, ALL_EPT_CAP, PHYS_BITS);
 	root = sept_enter(s, NULL, EPTP, 0, &flush);
 	assert_non_null(root);
 	return 0;
@@ -60,7 +79,7 @@ static void fault(u64 addr)
 {
 	struct ept12_result r;
 
-	assert_int_equal(sept_fault(s, root, NGPA(addr), READ, NULL, &r), SEPT_FILLED);
+	assert_int_equal(sept_fault(s, root, 0, NGPA(addr), READ, NULL, &r), SEPT_FILLED);
 }
 
 static bool present(u64 addr)
