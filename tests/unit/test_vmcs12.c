@@ -86,6 +86,7 @@ static void existence_follows_capabilities(void **state)
 	assert_false(vmcs12_exists(&f, &t.caps));
 	vmcs12_lookup(VMCS_PI_DESC, &f);
 	assert_false(vmcs12_exists(&f, &t.caps));
+	t.caps.vmfunc = 0;
 	vmcs12_lookup(VMCS_EPTP_LIST, &f);
 	assert_false(vmcs12_exists(&f, &t.caps));
 	t.caps.vmfunc = 1;
