@@ -83,10 +83,10 @@ static bool plausible_frame(u64 bp)
 
 static void print_address(u64 a)
 {
+	char name[SYMBOL_MAX];
 	u64 offset;
-	const char *name = symbol_at(a, &offset);
 
-	if (name)
+	if (symbol_at(a, name, &offset))
 		log_error("  %016lx %s+%#lx", a, name, offset);
 	else
 		log_error("  %016lx", a);

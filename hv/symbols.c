@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looks a code address up in section .symbols: of each function, in the order of addresses, the distance to
- * the next one and the name. Small rather than fast: only a back-trace asks. */
+ * the next one (ULEB128) and the name, whose last letter has bit 7 set. Small rather than fast: only a
+ * back-trace asks. */
 #include "hv/symbols.h"
-#include "hv/lib.h"
 
 extern const char rodata_start[];
 /* Absent in the first link; tools/symbols makes them for the second. */
@@ -10,24 +10,42 @@ extern const u32 symbol_count __attribute__((weak));
 extern const u32 symbol_first __attribute__((weak));
 extern const u8 symbol_list[] __attribute__((weak));
 
-const char *symbol_at(u64 a, u64 *offset)
+static const u8 *take_distance(const u8 *at, u64 *distance)
+{
+	*distance = 0;
+	for (unsigned shift = 0;; shift += 7) {
+		*distance |= (u64)(*at & 0x7f) << shift;
+		if (!(*at++ & 0x80))
+			return at;
+	}
+}
+
+/* A name that is too long is cut. */
+static const u8 *take_name(const u8 *at, char *name)
+{
+	unsigned n = 0;
+
+	do {
+		if (n < SYMBOL_MAX - 1)
+			name[n++] = (char)(*at & 0x7f);
+	} while (!(*at++ & 0x80));
+	name[n] = 0;
+	return at;
+}
+
+bool symbol_at(u64 a, char name[SYMBOL_MAX], u64 *offset)
 {
 	const u8 *entry = symbol_list;
-	u64 start;
+	u64 start, size = 0;
 
 	if (!&symbol_count || a < symbol_first || a >= (uintptr_t)rodata_start)
-		return NULL;
+		return false;
 	start = symbol_first;
-	for (u32 left = symbol_count; left; left--) {
-		u32 size = entry[0] | (u32)entry[1] << 8;
-		const char *name = (const char *)entry + 2;
-
-		if (a < start + size || left == 1) {
-			*offset = a - start;
-			return name;
-		}
-		start += size;
-		entry += 2 + strlen(name) + 1;
+	for (u32 left = symbol_count; left; left--, start += size) {
+		entry = take_name(take_distance(entry, &size), name);
+		if (a < start + size || left == 1)
+			break;
 	}
-	return NULL;
+	*offset = a - start;
+	return true;
 }

@@ -6,7 +6,9 @@
 
 #include "hv/types.h"
 
-/* The function that holds address `a`, and how far into it; NULL when there is none. */
-const char *symbol_at(u64 a, u64 *offset);
+#define SYMBOL_MAX 40
+
+/* The function that holds address `a`, and how far into it. False: there is none. */
+bool symbol_at(u64 a, char name[SYMBOL_MAX], u64 *offset);
 
 #endif

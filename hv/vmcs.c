@@ -85,10 +85,11 @@ void vmcs_load(struct vmcs *vmcs)
 
 void vmcs_access_failed(u64 rip)
 {
+	char name[SYMBOL_MAX] = "?";
 	u64 offset = 0;
-	const char *name = symbol_at(rip, &offset);
 
-	panic("VMREAD or VMWRITE failed in %s+%#llx (%#llx)", name ? name : "?", (unsigned long long)offset,
+	symbol_at(rip, name, &offset);
+	panic("VMREAD or VMWRITE failed in %s+%#llx (%#llx)", name, (unsigned long long)offset,
 	      (unsigned long long)rip);
 }
 

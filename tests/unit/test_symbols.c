@@ -10,19 +10,26 @@
 
 extern const char rodata_start[1];
 extern const u32 symbol_count, symbol_first;
-extern const u8 symbol_list[19];
+extern const u8 symbol_list[];
 
 const char rodata_start[1] = "";
 const u32 symbol_count = 4, symbol_first = 0x200010;
-/* Two names of one address, then a function longer than a byte can tell, then the last one. */
-const u8 symbol_list[19] = "\0\0a\0\x10\0bb\0\x34\x12"
-			   "ccc\0\0\0d";
+/* Two names of one address, then a function longer than a byte can tell with a name that is too long, then
+ * the last one. */
+#define LONG "cccccccccccccccccccccccccccccccccccccc" /* SYMBOL_MAX - 2 */
+const u8 symbol_list[] = "\0\xe1"
+			 "\x10"
+			 "b\xe2"
+			 "\xb4\x24" LONG "ccc\xe3"
+			 "\0\xe4";
 
 static void at(u64 address, const char *name, u64 want)
 {
+	char found[SYMBOL_MAX];
 	u64 offset = 0;
 
-	assert_string_equal(symbol_at(address, &offset), name);
+	assert_true(symbol_at(address, found, &offset));
+	assert_string_equal(found, name);
 	assert_int_equal(offset, want);
 }
 
@@ -31,21 +38,22 @@ static void test_names(void **state)
 	(void)state;
 	at(0x200010, "bb", 0);
 	at(0x20001f, "bb", 15);
-	at(0x200020, "ccc", 0);
-	at(0x200020 + 0x1233, "ccc", 0x1233);
+	at(0x200020, LONG "c", 0);
+	at(0x200020 + 0x1233, LONG "c", 0x1233);
 	at(0x200020 + 0x1234, "d", 0);
 	at(0x300000, "d", 0x300000 - 0x201254);
 }
 
 static void test_no_code(void **state)
 {
+	char name[SYMBOL_MAX];
 	u64 offset;
 
 	(void)state;
-	assert_null(symbol_at(0, &offset));
-	assert_null(symbol_at(0x20000f, &offset));
-	assert_null(symbol_at((uintptr_t)rodata_start, &offset));
-	assert_null(symbol_at(~0ull, &offset));
+	assert_false(symbol_at(0, name, &offset));
+	assert_false(symbol_at(0x20000f, name, &offset));
+	assert_false(symbol_at((uintptr_t)rodata_start, name, &offset));
+	assert_false(symbol_at(~0ull, name, &offset));
 }
 
 int main(void)
