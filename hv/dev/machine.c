@@ -75,7 +75,7 @@ static __attribute__((noinline, cold)) void act_on_outcome(struct machine *m)
 	m->outcome = OUTCOME_NONE;
 	spin_unlock(&m->lock);
 	if (outcome == OUTCOME_EXIT)
-		guest_end(m->guest, "exit %u", code);
+		guest_exit(m->guest, code);
 	else if (outcome == OUTCOME_RESET)
 		guest_reset(m->guest);
 }
