@@ -332,6 +332,14 @@ static void put_code(bool show)
 		      l2_regs()->rcx);
 }
 
+/* A quarter of the bits. */
+static u64 few_bits(void)
+{
+	u64 half = rng();
+
+	return half & rng();
+}
+
 /* Some of what makes instructions exit or exist. */
 static void random_exits(void)
 {
@@ -343,9 +351,9 @@ static void random_exits(void)
 	vmcs_set_bits(VMCS_PROC_CTL, proc & rng() & ctl_may(VMCS_PROC_CTL));
 	vmcs_set_bits(VMCS_PROC2_CTL, proc2 & rng() & ctl_may(VMCS_PROC2_CTL));
 	if (rng_one_in(4))
-		vmwrite(VMCS_CR0_GUEST_HOST_MASK, rng() & rng());
+		vmwrite(VMCS_CR0_GUEST_HOST_MASK, few_bits());
 	if (rng_one_in(4))
-		vmwrite(VMCS_CR4_GUEST_HOST_MASK, rng() & rng());
+		vmwrite(VMCS_CR4_GUEST_HOST_MASK, few_bits());
 }
 
 void world_reset(enum mode mode, bool show)
