@@ -24,7 +24,7 @@ enum exit_action exit_host_nmi(struct vcpu *v)
 
 enum exit_action exit_slice_over(struct vcpu *v)
 {
-	vmcs_arm_slice(v);
+	vmcs_arm_slice(v, 0);
 	return v->preempt ? RESCHEDULE : RESUME;
 }
 

@@ -135,13 +135,14 @@ void vmcs_init_l1(struct vcpu *v)
 	if (v->pmu)
 		pmu_write_vmcs(v);
 	if (l0_controls.pin & PIN_TIMER)
-		vmcs_arm_slice(v);
+		vmcs_arm_slice(v, 0);
 	vmcs_prove();
 }
 
-void vmcs_arm_slice(struct vcpu *v)
+void vmcs_arm_slice(struct vcpu *v, u64 used)
 {
-	u64 ticks = tsc_hz / (v->preempt ? SLICE_SHARED_HZ : SLICE_ALONE_HZ) >> l0_controls.timer_shift;
+	u64 ticks = tsc_hz / (v->preempt ? SLICE_SHARED_HZ : SLICE_ALONE_HZ);
 
+	ticks = (ticks > used ? ticks - used : 0) >> l0_controls.timer_shift;
 	vmcs_write32(VMCS_PREEMPT_TIMER, (u32)MIN(ticks, 0xffffffffull));
 }

@@ -26,8 +26,8 @@ bool vmcs_init_caps(void);
 void vmcs_write_host_state(struct vcpu *v);
 /* Everything but the guest area of VMCS01. Pre: VMCS01 is current. */
 void vmcs_init_l1(struct vcpu *v);
-/* Ticks (host TSC) until this vCPU is looked at again, whatever it does; written to the current VMCS as
- * preemption-timer value. */
-void vmcs_arm_slice(struct vcpu *v);
+/* Ticks (host TSC) until this vCPU is looked at again, whatever it does, of which `used` are gone; written to
+ * the current VMCS as preemption-timer value. */
+void vmcs_arm_slice(struct vcpu *v, u64 used);
 
 #endif

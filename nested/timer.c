@@ -50,6 +50,13 @@ void timer_start(struct vcpu *v)
 		cut_at_deadline(v);
 }
 
+/* A VMCS02 begins with what is left of the vCPU's turn: an L1 that goes through many VMCSs has no more time
+ * for it. A vCPU that has its CPU alone has no turn. */
+static void arm_slice(struct vcpu *v)
+{
+	vmcs_arm_slice(v, v->preempt ? rdtsc() - v->cpu->since : 0);
+}
+
 /* What L0 wants apart from L1 and in a hurry: the slice, whose rest hardware saves in the field at each exit.
  */
 static void leave_slice_alone(struct vcpu *v, struct vmcs02 *e)
@@ -57,7 +64,7 @@ static void leave_slice_alone(struct vcpu *v, struct vmcs02 *e)
 	if (e->slice == SLICE_ENDS)
 		vmcs_write32(VMCS_PREEMPT_TIMER, (u32)left_until(e->slice_end));
 	else if (e->slice == SLICE_NONE)
-		vmcs_arm_slice(v);
+		arm_slice(v);
 	e->slice = SLICE_IN_FIELD;
 }
 
@@ -67,7 +74,7 @@ static void write_shorter(struct vcpu *v, struct vmcs02 *e)
 	u64 left;
 
 	if (e->slice == SLICE_NONE)
-		vmcs_arm_slice(v);
+		arm_slice(v);
 	if (e->slice != SLICE_ENDS)
 		e->slice_end = now() + vmcs_read32(VMCS_PREEMPT_TIMER);
 	left = left_until(n->cut ? MIN(n->cut, e->slice_end) : e->slice_end);
@@ -120,8 +127,7 @@ enum exit_action timer_exit(struct vcpu *v)
 	}
 	if (e->slice == SLICE_ENDS && left_until(e->slice_end))
 		return RESUME;
-	e->slice = SLICE_NONE;
-	leave_slice_alone(v, e);
+	e->slice = SLICE_NONE; /* the next turn's is armed when it has begun */
 	return v->preempt ? RESCHEDULE : RESUME;
 }
 
