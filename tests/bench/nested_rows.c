@@ -199,6 +199,9 @@ void rows_hyperv(void)
 		return;
 	hv_start();
 	MEASURE("vmcall", op_vmcall);
+	/* A guest of Hyper-V has no VMCS shadowing: the price of a plain VMCS without it. */
+	prepare(l2_cpuids, bench_exit_plain);
+	row_of_l2("l2-cpuid-no-shadowing", l2_launch());
 	bench_evmcs = page_alloc();
 	enlightened("l2-cpuid-evmcs-dirty", bench_exit_dirty, 0);
 	enlightened("l2-cpuid-evmcs-clean", bench_exit_clean, 0);
