@@ -156,8 +156,15 @@ static void on_virtual(struct regs *r)
 	*(volatile u32 *)ptr_to(access_page + APIC_EOI) = 0;
 }
 
+/*
+ * The descriptors of the delivery are touched first: when it stops at a page that the machine below has yet
+ * to map, Bochs does not say which virtual interrupt was on its way (IDT-vectoring information), so it cannot
+ * come back.
+ */
 static void l2_open(void)
 {
+	(void)*(volatile u64 *)ptr_to(sidt().base + 0x62 * 16);
+	(void)*(volatile u64 *)ptr_to(sgdt().base + SEL_CODE64);
 	asm volatile("sti; nop; nop; cli");
 	l2_call(hits);
 }
