@@ -8,7 +8,7 @@
 #include "hv/vcpu.h"
 #include "nested/sept.h"
 #include "nested/sept_root.h"
-#include "tests/unit/ept12_tables.h"
+#include "tests/unit/sept_host.h"
 
 #define L2      0x40000000ull
 #define READ    EPT_QUAL_READ
@@ -18,36 +18,6 @@
 #define DEVICE  (RAM - 2 * MIB) /* a hole that EPT01 does not map */
 #define GUARDED 0x5000ull       /* a page that L0 write-protects */
 
-/* The other vCPUs' part of the game is the tests'. */
-static bool tlb_flushed = true;
-static unsigned tlb_flushes, tlb_kicks;
-
-void watch_flush_tlb(struct vcpu *v)
-{
-	(void)v;
-	tlb_flushes++;
-}
-
-bool watch_tlb_flushed(struct vcpu *v, bool now)
-{
-	(void)v;
-	tlb_kicks += !tlb_flushed && now;
-	return tlb_flushed;
-}
-
-static void *table_page(void *ctx)
-{
-	(void)ctx;
-	return page_alloc();
-}
-
-static void table_release(void *ctx, void *page)
-{
-	(void)ctx;
-	page_free(page);
-}
-
-static const struct ept_source source = {.page = table_page, .release = table_release};
 static struct ept ept01;
 static struct sept *s;
 static struct vcpu vcpu0;
