@@ -197,34 +197,16 @@ static void ipis(void)
 #define NEW    0x2222u
 
 static u64 *frames[2];
-static volatile u32 order, answers;
-static volatile u64 answer;
 
-/* The other CPU reads when told, and nothing in between that would flush its TLB. */
-static void reader(u64 arg)
+static u64 look(void)
 {
-	u32 seen = 0;
-
-	(void)arg;
-	sti(); /* an emulator's quirk: with IF=0 no host interrupt ends the guest's turn */
-	while (order != ~0u) {
-		if (order == seen)
-			continue;
-		seen = order;
-		answer = *(volatile u64 *)WINDOW;
-		answers = seen;
-	}
-	cli();
+	return *(volatile u64 *)WINDOW;
 }
 
-static u64 ask(void)
+static void reader(u64 arg)
 {
-	u32 n = order + 1;
-
-	order = n;
-	while (answers != n)
-		cpu_pause();
-	return answer;
+	(void)arg;
+	cpu_answer(look);
 }
 
 static void point_to(u32 i)
@@ -239,11 +221,11 @@ static void flush_case(const char *name, u64 control, u64 result)
 
 	point_to(0);
 	call(control);
-	expect_eq(name, (ask(), call(control)), result);
+	expect_eq(name, (cpu_ask(), call(control)), result);
 	point_to(1);
 	call(control);
 	format_text(text, sizeof(text), "%s-seen-there", name);
-	expect_eq(text, ask(), NEW);
+	expect_eq(text, cpu_ask(), NEW);
 }
 
 static void flush_here(const char *name, u64 control)
@@ -277,8 +259,7 @@ static void flushes(void)
 	flush_case("flush-set-list", FLUSH_LIST_EX | HV_VARIABLE(1) | HV_REPS(1), HV_SUCCESS | HV_REPS(1));
 	set(0, ALL_SPACES, ~0ull, 0xdeadbeef00000fffull, WINDOW, 0);
 	flush_here("flush-odd-addresses", FLUSH_LIST | HV_REPS(2));
-	order = ~0u;
-	cpu_wait(1);
+	cpu_dismiss(1);
 }
 
 /* Each CPU waits for the other's flush while it has its own under way, interrupts off. */

@@ -164,34 +164,12 @@ static void locked(void)
 
 /* --- the other VP of the L2, on the other CPU --- */
 
-static volatile u32 order, answers;
-static volatile u64 answer;
 static volatile u32 reader_outcome;
 
-/* Reads when told, and leaves L2 for nothing that would flush. */
+/* Leaves L2 for nothing that would flush. */
 static void l2_reads(void)
 {
-	u32 last = 0;
-
-	sti(); /* an emulator's quirk: with IF=0 no host interrupt ends the guest's turn */
-	while (order != ~0u) {
-		if (order == last)
-			continue;
-		last = order;
-		answer = look();
-		answers = last;
-	}
-	cli();
-}
-
-static u64 ask(void)
-{
-	u32 n = order + 1;
-
-	order = n;
-	while (answers != n)
-		cpu_pause();
-	return answer;
+	cpu_answer(look);
 }
 
 /* As l2_flushes, but it is the other VP that has the old translation. */
@@ -201,10 +179,10 @@ static void l2_flushes_other(void)
 
 	*entry = addr_of(frames[0]) | PTE_RAM;
 	vmcall3(control, argument);
-	ask();
+	cpu_ask();
 	*entry = addr_of(frames[1]) | PTE_RAM;
 	result = vmcall3(control, argument);
-	seen = ask();
+	seen = cpu_ask();
 	for (;;)
 		asm volatile("vmcall" : : "a"(L2_DONE), "c"(0ull) : "memory");
 }
@@ -245,7 +223,6 @@ static void others(void)
 {
 	struct vm_result r;
 
-	order = answers = 0;
 	cpu_run(1, other_vp, 65);
 	set(0, 3, 0, WINDOW);
 	other_flushed("other-vp-all", FLUSH_SPACE, HV_SUCCESS);
@@ -263,8 +240,7 @@ static void others(void)
 	set6(0, 2, 0, 3, 1, 0);
 	r = other_case(FLUSH_SPACE_EX | HV_VARIABLE(1));
 	expect_eq("other-vp-bank-missing", result, HV_INVALID_INPUT);
-	order = ~0u;
-	cpu_wait(1);
+	cpu_dismiss(1);
 	expect_true("other-vp-ends", reader_outcome);
 }
 

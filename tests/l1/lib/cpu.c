@@ -156,3 +156,40 @@ bool cpu_wait_for(u32 cpu, u32 microseconds)
 			return false;
 	return true;
 }
+
+#define DISMISSED (~0u)
+
+static volatile u32 asked, answered;
+static volatile u64 answer;
+
+void cpu_answer(u64 (*look)(void))
+{
+	u32 last = 0;
+
+	sti(); /* an emulator's quirk: with IF=0 no host interrupt ends the guest's turn */
+	while (asked != DISMISSED) {
+		if (asked == last)
+			continue;
+		last = asked;
+		answer = look();
+		answered = last;
+	}
+	cli();
+}
+
+u64 cpu_ask(void)
+{
+	u32 number = asked + 1;
+
+	asked = number;
+	while (answered != number)
+		cpu_pause();
+	return answer;
+}
+
+void cpu_dismiss(u32 cpu)
+{
+	asked = DISMISSED;
+	cpu_wait(cpu);
+	asked = answered = 0;
+}

@@ -66,3 +66,9 @@ bool cpu_wait_online(u32 cpu, u32 microseconds);
 void cpu_run(u32 cpu, cpu_fn *fn, u64 arg);
 void cpu_wait(u32 cpu);
 bool cpu_wait_for(u32 cpu, u32 microseconds);
+
+/* A CPU that tells what it sees when it is asked, and does nothing in between that would flush its TLB. It
+ * answers until it is dismissed, which waits for the end of its cpu_run(). */
+void cpu_answer(u64 (*look)(void));
+u64 cpu_ask(void);
+void cpu_dismiss(u32 cpu);
