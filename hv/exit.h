@@ -18,8 +18,7 @@ exit_fn exit_intr_window, exit_nmi_window, exit_triple_fault, exit_tpr_threshold
 
 exit_fn exit_rdpmc; /* hv/pmu.c */
 exit_fn exit_cpuid, exit_rdmsr, exit_wrmsr, exit_cr, exit_io, exit_ept_violation, exit_ept_misconfig;
-exit_fn exit_hlt, exit_xsetbv, exit_vmcall, exit_ud, exit_gp, exit_skip, exit_task_switch, exit_rdtsc,
-	exit_rdtscp;
+exit_fn exit_hlt, exit_xsetbv, exit_vmcall, exit_ud, exit_skip, exit_task_switch, exit_rdtsc, exit_rdtscp;
 
 /* hv/exit_mem.c: carry out the instruction at RIP, which accesses L1's device at `gpa`. `fetch` gets its
  * bytes and `read`/`write` its memory for the level that runs. */

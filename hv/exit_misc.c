@@ -55,11 +55,6 @@ enum exit_action exit_ud(struct vcpu *v)
 	return fault_ud(v);
 }
 
-enum exit_action exit_gp(struct vcpu *v)
-{
-	return fault_gp(v);
-}
-
 enum exit_action exit_skip(struct vcpu *v)
 {
 	(void)v;

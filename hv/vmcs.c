@@ -105,16 +105,6 @@ static const char names[] =
 #undef X
 	;
 
-const char *vmcs_field_name(u32 encoding)
-{
-	const char *name = names;
-
-	for (size_t i = 0; i < ARRAY_SIZE(encodings); i++, name += strlen(name) + 1)
-		if (encodings[i] == encoding)
-			return name;
-	return "?";
-}
-
 /* For panic: must not fail on a field this CPU lacks, nor without a current VMCS. */
 void vmcs_dump(void)
 {

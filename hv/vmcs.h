@@ -205,8 +205,6 @@ void vmcs_dump(void);
 /* Access every guest-state and exit-information field that each processor has; a panic names one that is
  * missing. Once, with some VMCS current, before vmcs_read_sure and its like are used. */
 void vmcs_prove(void);
-/* Field name for dumps and messages, "?" when unknown. */
-const char *vmcs_field_name(u32 encoding);
 
 /* A VMREAD or VMWRITE of L0 failed: a field this CPU lacks, or no current VMCS. `rip` is the instruction. */
 void vmcs_access_failed(u64 rip) __attribute__((noreturn));

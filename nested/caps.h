@@ -33,8 +33,10 @@ struct vmx_caps {
 #define VMX_MISC_WRITE_INFO     BIT(29)
 #define VMX_MISC_ZERO_LEN       BIT(30)
 
+/* SDM "VM Functions". */
+#define VMFUNC_EPTP_SWITCHING BIT(0)
+
 /* SDM "VPID and EPT Capabilities". */
-#define VMFUNC_EPTP_SWITCHING   BIT(0)
 #define EPT_CAP_EXEC_ONLY       BIT(0)
 #define EPT_CAP_WALK4           BIT(6)
 #define EPT_CAP_UC              BIT(8)
