@@ -15,7 +15,7 @@ OBJS := $(patsubst %,$(BUILD)/%.o,$(SRCS)) $(BUILD)/hv/dev/dsdt.o
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wstrict-prototypes -Wvla \
 	-Wpointer-arith -Wundef -Wwrite-strings -Werror
 # L0 uses no SSE, so a stack aligned to 8 bytes is enough; clang does not know that option, and lint leaves it out.
-KFLAGS := -std=gnu11 -Os -g -ffreestanding -fno-builtin -mno-red-zone -mgeneral-regs-only -fno-pic -fno-pie \
+KFLAGS := -std=gnu11 -Oz -g -ffreestanding -fno-builtin -mno-red-zone -mgeneral-regs-only -fno-pic -fno-pie \
 	-fno-stack-protector -fno-asynchronous-unwind-tables -fno-omit-frame-pointer -fcf-protection=none \
 	-mpreferred-stack-boundary=3 -mcmodel=small -fno-common -fno-strict-aliasing -ffunction-sections -fdata-sections $(WARN) -I. -MMD -MP
 

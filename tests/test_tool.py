@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pure parts of tools/nidus: descriptions, quoting for GRUB, the choice of a machine, reading consoles, exit status."""
+import concurrent.futures
 import os
 import types
 
@@ -210,6 +211,13 @@ def ran(text, trouble=""):
 def test_status(text, in_time, status, said, capsys):
     assert cli.result(ran(text), ["a"], in_time, 5) == status
     assert said in capsys.readouterr().err
+
+
+def test_main_in_any_thread(capsys):
+    """Test runners call main() from worker threads too, where Python takes no signal handlers."""
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        assert threads.submit(cli.main, ["run", "--guest", "nonsense"]).result() == 2
+    assert "cannot read 'nonsense'" in capsys.readouterr().err
 
 
 def test_every_guest_has_to_end_well():

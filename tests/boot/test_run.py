@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tools/nidus as its users call it: exit status, streaming, ISOs that boot everywhere."""
 import os
+import signal
 import subprocess
 import sys
 
@@ -42,6 +43,21 @@ def test_time_out(nidus_run):
     done = nidus_run("exit=0", "spin", timeout="30")
     assert done.returncode == 124
     assert "running: g1" in done.stderr
+
+
+@pytest.mark.parametrize("number, status", [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
+def test_ended_from_outside(number, status, nidus_image, boot_kernels):
+    """Ended by a signal, the tool takes its emulator with it and says so by the shell's status."""
+    kernel = boot_kernels / "ending.elf"
+    with subprocess.Popen([*TOOL, "run", "--machine", "bochs", "--memory", "512M", "--timeout", "120",
+                           f"--guest=name=g0,kernel={kernel},mem=32M,cmdline=spin"],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
+        assert any("guest g0 started" in line for line in tool.stdout)
+        mine = subprocess.run(["pgrep", "-P", str(tool.pid)], capture_output=True, text=True, check=True).stdout.split()
+        tool.send_signal(number)
+        tool.communicate(timeout=30)
+        assert tool.returncode == status
+        assert not [pid for pid in mine if os.path.exists(f"/proc/{pid}")]
 
 
 def test_words_after_dashes(nidus_run):
