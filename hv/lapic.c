@@ -2,35 +2,13 @@
 /* Local APIC access. The mode is chosen once and kept: going back from x2APIC to xAPIC is not allowed by
  * hardware. */
 #include "hv/lapic.h"
+#include "hv/apic_regs.h"
 #include "hv/cpu.h"
 #include "hv/print.h"
 #include "hv/tsc.h"
 #include "hv/x86.h"
 #include "mm/hostpt.h"
 
-/* SDM "Local APIC Register Address Map"; the x2APIC MSR is 0x800 + offset / 16. */
-enum lapic_register {
-	APIC_ID = 0x20,
-	APIC_TPR = 0x80,
-	APIC_EOI = 0xb0,
-	APIC_SVR = 0xf0,
-	APIC_ESR = 0x280,
-	APIC_LVT_CMCI = 0x2f0,
-	APIC_ICR_LOW = 0x300,
-	APIC_ICR_HIGH = 0x310,
-	APIC_LVT_TIMER = 0x320,
-	APIC_LVT_THERMAL = 0x330,
-	APIC_LVT_PMC = 0x340,
-	APIC_LVT_LINT0 = 0x350,
-	APIC_LVT_LINT1 = 0x360,
-	APIC_LVT_ERROR = 0x370,
-	APIC_TIMER_INITIAL = 0x380,
-	APIC_TIMER_CURRENT = 0x390,
-	APIC_TIMER_DIVIDE = 0x3e0,
-};
-
-#define SVR_ENABLE       BIT32(8)
-#define LVT_MASKED       BIT32(16)
 #define LVT_NMI          0x400
 #define LVT_TSC_DEADLINE BIT32(18)
 #define DIVIDE_BY_1      0xb
@@ -45,12 +23,12 @@ static bool x2apic, tsc_deadline;
 static volatile u32 *regs; /* xAPIC only */
 static u64 timer_hz;       /* of the initial-count timer, divided by 1 */
 
-static u32 lapic_read(enum lapic_register r)
+static u32 lapic_read(enum apic_reg r)
 {
 	return x2apic ? (u32)rdmsr(MSR_X2APIC_BASE + (u32)r / 16) : regs[r / 4];
 }
 
-static void lapic_write(enum lapic_register r, u32 v)
+static void lapic_write(enum apic_reg r, u32 v)
 {
 	if (x2apic)
 		wrmsr(MSR_X2APIC_BASE + (u32)r / 16, v);
@@ -71,18 +49,18 @@ static void choose_mode(void)
 /* Pins: LINT1 is the machine's NMI line, LINT0 (the PIC) stays masked: L0 uses no PIC interrupt. */
 static void set_lvts(void)
 {
-	u32 max = (lapic_read((enum lapic_register)0x30) >> 16) & 0xff;
+	u32 max = (lapic_read((enum apic_reg)0x30) >> 16) & 0xff;
 
 	lapic_write(APIC_LVT_TIMER, LVT_MASKED | HOST_VEC_TIMER);
 	lapic_write(APIC_LVT_LINT0, LVT_MASKED | HOST_VEC_SPURIOUS);
 	lapic_write(APIC_LVT_LINT1, LVT_NMI);
 	lapic_write(APIC_LVT_ERROR, LVT_MASKED | HOST_VEC_SPURIOUS);
 	if (max >= 4)
-		lapic_write(APIC_LVT_PMC, LVT_MASKED | HOST_VEC_SPURIOUS);
+		lapic_write(APIC_LVT_PERF, LVT_MASKED | HOST_VEC_SPURIOUS);
 	if (max >= 5)
 		lapic_write(APIC_LVT_THERMAL, LVT_MASKED | HOST_VEC_SPURIOUS);
 	if (max >= 6)
-		lapic_write(APIC_LVT_CMCI, LVT_MASKED | HOST_VEC_SPURIOUS);
+		lapic_write(APIC_CMCI, LVT_MASKED | HOST_VEC_SPURIOUS);
 }
 
 void lapic_init(bool boot)
@@ -141,12 +119,12 @@ void lapic_eoi(void)
 
 void lapic_set_pmi(bool on)
 {
-	lapic_write(APIC_LVT_PMC, on ? HOST_VEC_PMI : LVT_MASKED | HOST_VEC_SPURIOUS);
+	lapic_write(APIC_LVT_PERF, on ? HOST_VEC_PMI : LVT_MASKED | HOST_VEC_SPURIOUS);
 }
 
 static void wait_icr(void)
 {
-	for (u32 i = 0; i < BUSY_LOOPS && (lapic_read(APIC_ICR_LOW) & ICR_BUSY); i++)
+	for (u32 i = 0; i < BUSY_LOOPS && (lapic_read(APIC_ICR) & ICR_BUSY); i++)
 		cpu_relax();
 }
 
@@ -156,14 +134,14 @@ static void send(u32 apic_id, u32 command)
 		/* The write is not serialising: what the target shall see must be out before (SDM "MSR Access
 		 * in x2APIC Mode"). */
 		asm volatile("mfence; lfence" : : : "memory");
-		wrmsr(MSR_X2APIC_BASE + APIC_ICR_LOW / 16, (u64)apic_id << 32 | command);
+		wrmsr(MSR_X2APIC_BASE + APIC_ICR / 16, (u64)apic_id << 32 | command);
 		return;
 	}
 	if (apic_id >= 0xff)
 		return; /* not reachable in xAPIC mode, and 0xff would be everybody */
 	wait_icr();
-	lapic_write(APIC_ICR_HIGH, apic_id << 24);
-	lapic_write(APIC_ICR_LOW, command);
+	lapic_write(APIC_ICR2, apic_id << 24);
+	lapic_write(APIC_ICR, command);
 }
 
 void lapic_ipi(u32 apic_id, u8 vector)

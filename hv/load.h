@@ -131,4 +131,23 @@ u32 mb_mem_type(enum mem_type t);
 struct memmap *mb_memmap(const struct guest *g);
 void mb_memmap_free(struct memmap *m);
 
+#define MB_MODULES_MAX ARRAY_SIZE(((struct guest *)0)->module)
+
+/* What one version of multiboot does its own way. */
+struct mb_version {
+	u32 magic; /* in EAX at the kernel's entry */
+	/* Place the kernel's image. False: err says why, NOT_THIS_KIND without a header of this version. */
+	bool (*load_kernel)(struct load_map *l, const struct image *i, struct load_result *out, char *err,
+			    size_t err_size);
+	/* Bytes of boot information and GDT, at least. */
+	u64 (*info_size)(const struct guest *g, const struct memmap *map, const struct placed_module *mod,
+			 unsigned nr);
+	/* Write both; the entry state gets its segments and EBX. False: no room. */
+	bool (*write_info)(struct info_writer *w, const struct guest *g, const struct memmap *map,
+			   const struct placed_module *mod, unsigned nr, struct entry_state *out);
+};
+/* Kernel, modules, boot information. False: err says why. */
+bool load_multiboot(const struct mb_version *version, struct guest *g, struct entry_state *out, char *err,
+		    size_t err_size);
+
 #endif

@@ -149,3 +149,40 @@ void mb_memmap_free(struct memmap *m)
 	if (m)
 		pfree(ptr_hpa(m), MEMMAP_ORDER);
 }
+
+static bool make_info(const struct mb_version *version, struct load_map *l, struct guest *g,
+		      const struct placed_module *mod, unsigned nr, struct entry_state *out, char *err,
+		      size_t err_size)
+{
+	struct memmap *map = mb_memmap(g);
+	struct info_writer w;
+	bool ok;
+
+	if (!map)
+		return load_fail(err, err_size, "role=kernel: no memory while loading");
+	ok = info_begin(&w, l, version->info_size(g, map, mod, nr), err, err_size);
+	if (ok && !version->write_info(&w, g, map, mod, nr, out))
+		ok = load_fail(err, err_size, "role=kernel: boot information does not fit");
+	mb_memmap_free(map);
+	return ok;
+}
+
+bool load_multiboot(const struct mb_version *version, struct guest *g, struct entry_state *out, char *err,
+		    size_t err_size)
+{
+	struct placed_module mod[MB_MODULES_MAX];
+	struct image image = load_image(&g->kernel);
+	struct load_result kernel;
+	struct load_map l;
+	unsigned nr;
+
+	err[0] = '\0';
+	load_map_init(&l, g);
+	if (!version->load_kernel(&l, &image, &kernel, err, err_size))
+		return false;
+	if (kernel.entry >= g->mem.low)
+		return load_fail(err, err_size, "role=kernel: entry point %#lx is not in RAM", kernel.entry);
+	*out = (struct entry_state){.mode = ENTRY_PROTECTED, .rip = kernel.entry, .rax = version->magic};
+	return load_modules(&l, g, MAX(kernel.end, MIB), mod, &nr, err, err_size) &&
+	       make_info(version, &l, g, mod, nr, out, err, err_size);
+}

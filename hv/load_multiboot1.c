@@ -19,8 +19,6 @@
 #define INFO_MMAP    BIT32(6)
 #define INFO_LOADER  BIT32(9)
 
-#define MODULES_MAX ARRAY_SIZE(((struct guest *)0)->module)
-
 /* Offset of the header, or -1. "OS image format": in the first 8192 bytes, aligned to four. */
 static s64 find_header(const struct image *i)
 {
@@ -101,7 +99,7 @@ static u64 write_cmdline(struct info_writer *w, const struct guest *g)
 
 static u64 write_modules(struct info_writer *w, const struct placed_module *mod, unsigned nr)
 {
-	u32 string[MODULES_MAX];
+	u32 string[MB_MODULES_MAX];
 	u64 at;
 
 	for (unsigned i = 0; i < nr; i++)
@@ -154,37 +152,12 @@ static bool write_info(struct info_writer *w, const struct guest *g, const struc
 	return w->ok;
 }
 
-static bool make_info(struct load_map *l, struct guest *g, const struct placed_module *mod, unsigned nr,
-		      struct entry_state *out, char *err, size_t err_size)
-{
-	struct memmap *map = mb_memmap(g);
-	struct info_writer w;
-	bool ok;
-
-	if (!map)
-		return load_fail(err, err_size, "role=kernel: no memory while loading");
-	ok = info_begin(&w, l, info_size(g, map, mod, nr), err, err_size);
-	if (ok && !write_info(&w, g, map, mod, nr, out))
-		ok = load_fail(err, err_size, "role=kernel: boot information does not fit");
-	mb_memmap_free(map);
-	return ok;
-}
-
 bool load_multiboot1(struct guest *g, struct entry_state *out, char *err, size_t err_size)
 {
-	struct placed_module mod[MODULES_MAX];
-	struct image image = load_image(&g->kernel);
-	struct load_result kernel;
-	struct load_map l;
-	unsigned nr;
+	static const struct mb_version version = {.magic = MB1_LOADER_MAGIC,
+						  .load_kernel = load_kernel,
+						  .info_size = info_size,
+						  .write_info = write_info};
 
-	err[0] = '\0';
-	load_map_init(&l, g);
-	if (!load_kernel(&l, &image, &kernel, err, err_size))
-		return false;
-	if (kernel.entry >= g->mem.low)
-		return load_fail(err, err_size, "role=kernel: entry point %#lx is not in RAM", kernel.entry);
-	*out = (struct entry_state){.mode = ENTRY_PROTECTED, .rip = kernel.entry, .rax = MB1_LOADER_MAGIC};
-	return load_modules(&l, g, MAX(kernel.end, MIB), mod, &nr, err, err_size) &&
-	       make_info(&l, g, mod, nr, out, err, err_size);
+	return load_multiboot(&version, g, out, err, err_size);
 }

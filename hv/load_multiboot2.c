@@ -40,7 +40,6 @@ enum info_tag {
 	TAG_LAST = 21,
 };
 
-#define MODULES_MAX   ARRAY_SIZE(((struct guest *)0)->module)
 #define RSDP_OLD_SIZE 20u
 #define RSDP_NEW_SIZE 36u
 #define TAG_HEADER    8u
@@ -249,37 +248,12 @@ static bool write_info(struct info_writer *w, const struct guest *g, const struc
 	return w->ok && load_copy(w->l, start, total, sizeof(total));
 }
 
-static bool make_info(struct load_map *l, struct guest *g, const struct placed_module *mod, unsigned nr,
-		      struct entry_state *out, char *err, size_t err_size)
-{
-	struct memmap *map = mb_memmap(g);
-	struct info_writer w;
-	bool ok;
-
-	if (!map)
-		return load_fail(err, err_size, "role=kernel: no memory while loading");
-	ok = info_begin(&w, l, info_size(g, map, mod, nr), err, err_size);
-	if (ok && !write_info(&w, g, map, mod, nr, out))
-		ok = load_fail(err, err_size, "role=kernel: boot information does not fit");
-	mb_memmap_free(map);
-	return ok;
-}
-
 bool load_multiboot2(struct guest *g, struct entry_state *out, char *err, size_t err_size)
 {
-	struct placed_module mod[MODULES_MAX];
-	struct image image = load_image(&g->kernel);
-	struct load_result kernel;
-	struct load_map l;
-	unsigned nr;
+	static const struct mb_version version = {.magic = MB2_LOADER_MAGIC,
+						  .load_kernel = load_kernel,
+						  .info_size = info_size,
+						  .write_info = write_info};
 
-	err[0] = '\0';
-	load_map_init(&l, g);
-	if (!load_kernel(&l, &image, &kernel, err, err_size))
-		return false;
-	if (kernel.entry >= g->mem.low)
-		return load_fail(err, err_size, "role=kernel: entry point %#lx is not in RAM", kernel.entry);
-	*out = (struct entry_state){.mode = ENTRY_PROTECTED, .rip = kernel.entry, .rax = MB2_LOADER_MAGIC};
-	return load_modules(&l, g, MAX(kernel.end, MIB), mod, &nr, err, err_size) &&
-	       make_info(&l, g, mod, nr, out, err, err_size);
+	return load_multiboot(&version, g, out, err, err_size);
 }

@@ -5,22 +5,9 @@
  */
 #include "mm/guest_walk.h"
 #include "hv/x86.h"
+#include "mm/pte.h"
 
-#define PTE_P      BIT(0)
-#define PTE_RW     BIT(1)
-#define PTE_US     BIT(2)
-#define PTE_A      BIT(5)
-#define PTE_D      BIT(6)
-#define PTE_PS     BIT(7)
-#define PTE_XD     BIT(63)
 #define PTE_KEY(e) ((unsigned)((e) >> 59) & 15)
-
-#define PF_PRESENT  BIT32(0)
-#define PF_WRITE    BIT32(1)
-#define PF_USER     BIT32(2)
-#define PF_RESERVED BIT32(3)
-#define PF_FETCH    BIT32(4)
-#define PF_KEY      BIT32(5)
 
 #define RACES_MAX                                                                                            \
 	16 /* lost compare-exchanges before the guest gets a (spurious) fault: L0 must not spin for it */

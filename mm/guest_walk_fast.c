@@ -7,16 +7,9 @@
 #include "hv/x86.h"
 #include "mm/guest_access.h"
 #include "mm/guest_walk.h"
+#include "mm/pte.h"
 
 #define ROM_END 0x100000u
-
-#define PTE_P  BIT(0)
-#define PTE_RW BIT(1)
-#define PTE_US BIT(2)
-#define PTE_A  BIT(5)
-#define PTE_D  BIT(6)
-#define PTE_PS BIT(7)
-#define PTE_XD BIT(63)
 
 /* Reserved in a large page whose address is aligned: between the flags with PAT (bit 12) and the address. */
 static u64 large_reserved(unsigned shift)

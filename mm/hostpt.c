@@ -10,31 +10,21 @@
 #include "hv/spinlock.h"
 #include "hv/x86.h"
 #include "mm/palloc.h"
+#include "mm/pte.h"
 
-#define PT_P      BIT(0)
-#define PT_RW     BIT(1)
-#define PT_US     BIT(2)
-#define PT_PWT    BIT(3)
-#define PT_PCD    BIT(4)
-#define PT_A      BIT(5)
-#define PT_D      BIT(6)
-#define PT_PS     BIT(7) /* in a level 2 entry */
 #define PT_PAT_4K BIT(7)
 #define PT_PAT_2M BIT(12)
-#define PT_NX     BIT(63)
 #define PT_ADDR   0x000ffffffffff000ull
-#define PT_TABLE  (PT_P | PT_RW | PT_US)
-#define PT_UC     (PT_PCD | PT_PWT)    /* PAT entry 3 */
-#define PT_WC_4K  (PT_PAT_4K | PT_PWT) /* PAT entry 5, see hv/cpu.c */
+#define PT_TABLE  (PTE_P | PTE_RW | PTE_US)
+#define PT_UC     (PTE_PCD | PTE_PWT)   /* PAT entry 3 */
+#define PT_WC_4K  (PT_PAT_4K | PTE_PWT) /* PAT entry 5, see hv/cpu.c */
 
-#define PF_WRITE BIT(1)
-#define PF_FETCH BIT(4)
-#define SIZE_2M  (2 * MIB)
+#define SIZE_2M (2 * MIB)
 
 extern char image_start[], rodata_start[], data_start[], image_end[], boot_stack_guard[];
 
 static u64 *root;
-static u64 nx; /* PT_NX, or 0 where the CPU (or firmware) has it off */
+static u64 nx; /* PTE_XD, or 0 where the CPU (or firmware) has it off */
 static u64 top_mapped;
 static struct spinlock lock;
 
@@ -61,7 +51,7 @@ static unsigned index_of(u64 va, unsigned level)
 static void split(u64 *entry)
 {
 	u64 *t = new_table();
-	u64 flags = *entry & ~(PT_ADDR | PT_PS);
+	u64 flags = *entry & ~(PT_ADDR | PTE_PS);
 	u64 base = *entry & PT_ADDR & ~(SIZE_2M - 1);
 
 	if (*entry & PT_PAT_2M)
@@ -80,9 +70,9 @@ static u64 *entry_of(u64 va, unsigned level)
 	for (unsigned l = 4; l > level; l--) {
 		u64 *e = &t[index_of(va, l)];
 
-		if (!(*e & PT_P))
+		if (!(*e & PTE_P))
 			*e = ptr_hpa(new_table()).v | PT_TABLE;
-		else if (l == 2 && (*e & PT_PS))
+		else if (l == 2 && (*e & PTE_PS))
 			split(e);
 		t = table_of(*e);
 	}
@@ -98,25 +88,25 @@ static void set_page(u64 va, u64 flags)
 static void map_large(u64 start, u64 end)
 {
 	for (u64 a = start; a < end; a += SIZE_2M)
-		*entry_of(a, 2) = a | PT_P | PT_RW | PT_A | PT_D | PT_PS | nx;
+		*entry_of(a, 2) = a | PTE_P | PTE_RW | PTE_A | PTE_D | PTE_PS | nx;
 }
 
 static void protect(const char *start, const char *end, u64 flags)
 {
 	for (u64 a = (uintptr_t)start; a < (uintptr_t)end; a += PAGE_SIZE)
-		set_page(a, flags | PT_P | PT_A | PT_D);
+		set_page(a, flags | PTE_P | PTE_A | PTE_D);
 }
 
 void hostpt_init(const struct memmap *map, u64 top)
 {
 	top = MAX(MAX(top, memmap_ram_top(map)), 4 * GIB);
-	nx = cpuid(0x80000000, 0).eax > 0x80000000 && cpuid(0x80000001, 0).edx & BIT32(20) ? PT_NX : 0;
+	nx = cpuid(0x80000000, 0).eax > 0x80000000 && cpuid(0x80000001, 0).edx & BIT32(20) ? PTE_XD : 0;
 	root = new_table();
 	top_mapped = ALIGN_UP(top, SIZE_2M);
 	map_large(0, top_mapped);
 	protect(image_start, rodata_start, 0);
 	protect(rodata_start, data_start, nx);
-	protect(data_start, image_end, PT_RW | nx);
+	protect(data_start, image_end, PTE_RW | nx);
 	set_page(0, 0);
 	set_page((uintptr_t)boot_stack_guard, 0);
 	hostpt_load();
@@ -146,9 +136,10 @@ void hostpt_set_guest(hpa_t a, u64 size, bool guest)
 	for (u64 va = a.v; va < a.v + size; va += SIZE_2M) {
 		u64 *e = entry_of(va, 2);
 
-		if (!(*e & PT_PS))
-			*e = va | PT_P | PT_RW | PT_A | PT_D | PT_PS | nx; /* was split once; whole again */
-		*e = guest ? *e | PT_US : *e & ~PT_US;
+		if (!(*e & PTE_PS))
+			*e = va | PTE_P | PTE_RW | PTE_A | PTE_D | PTE_PS |
+			     nx; /* was split once; whole again */
+		*e = guest ? *e | PTE_US : *e & ~PTE_US;
 	}
 	write_cr3(ptr_hpa(root).v);
 	spin_unlock(&lock);
@@ -165,7 +156,7 @@ static void *map_io(hpa_t a, u64 size, u64 cache)
 {
 	spin_lock(&lock);
 	for (u64 va = a.v & PAGE_MASK; va < a.v + size; va += PAGE_SIZE)
-		set_page(va, PT_P | PT_RW | PT_A | PT_D | cache | nx);
+		set_page(va, PTE_P | PTE_RW | PTE_A | PTE_D | cache | nx);
 	spin_unlock(&lock);
 	return hpa_ptr(a);
 }
@@ -175,7 +166,7 @@ void hostpt_need(hpa_t a, u64 size)
 	spin_lock(&lock);
 	for (u64 va = a.v & PAGE_MASK; va < a.v + size; va += PAGE_SIZE)
 		if (va >= top_mapped)
-			set_page(va, PT_P | PT_RW | PT_A | PT_D | nx);
+			set_page(va, PTE_P | PTE_RW | PTE_A | PTE_D | nx);
 	spin_unlock(&lock);
 }
 
@@ -199,13 +190,13 @@ bool hostpt_spurious_fault(u64 va, u64 error)
 
 	for (unsigned l = 4; l > 0; l--) {
 		e = t[index_of(va, l)];
-		if (!(e & PT_P))
+		if (!(e & PTE_P))
 			return false;
-		if (l == 1 || (l == 2 && (e & PT_PS)))
+		if (l == 1 || (l == 2 && (e & PTE_PS)))
 			break;
 		t = table_of(e);
 	}
-	if (va >> 47 || (e & PT_US) || (error & PF_FETCH) || ((error & PF_WRITE) && !(e & PT_RW)))
+	if (va >> 47 || (e & PTE_US) || (error & PF_FETCH) || ((error & PF_WRITE) && !(e & PTE_RW)))
 		return false;
 	asm volatile("invlpg (%0)" : : "r"(va) : "memory");
 	return true;
