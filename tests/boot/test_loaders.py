@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every way to load Nidus, and every module set, brings the same bytes to the guest."""
+import re
+
 import pytest
 
 from conftest import endings, iso_image
@@ -71,6 +73,16 @@ def test_memory_sizes(megabytes, tmp_path, boot_modules):
     paths = write_files(tmp_path, [5000])
     computer = boot_modules("multiboot2", paths, ["x"], mem="32M", memory=megabytes << 20)
 
+    assert endings(computer) == {"lab": "exit 0"}
+    assert report(computer.text) == expected(paths, ["x"])
+
+
+def test_ram_above_4g(tmp_path, boot_modules):
+    """RAM behind the hole below 4 GiB is used: guests get theirs from the top. Bochs holds 2 GiB of it, so not all is touched."""
+    paths = write_files(tmp_path, [5000])
+    computer = boot_modules("multiboot2", paths, ["x"], mem="1G", memory=6 << 30, sparse=True)
+
+    assert int(re.search(r"(\d+) MiB free", computer.text)[1]) > 4096
     assert endings(computer) == {"lab": "exit 0"}
     assert report(computer.text) == expected(paths, ["x"])
 
