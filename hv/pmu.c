@@ -131,9 +131,17 @@ bool pmu_read(struct vcpu *v, u32 msr, u64 *value)
 	return true;
 }
 
-/* VMCS12 cannot load the control, so it is the same for L1 and its L2s. */
-static void write_global(struct vcpu *v)
+u64 pmu_bits(void)
 {
+	return pmu_global_bits(&caps);
+}
+
+/* One register for L1 and its L2s, whose VMCSs load it at each entry. */
+void pmu_load_global(struct vcpu *v, u64 value)
+{
+	if (v->pmu->global == value)
+		return;
+	v->pmu->global = value;
 	vmcs_load(&v->vmcs01);
 	vmcs_write64(VMCS_GUEST_PERF_GLOBAL_CTRL, v->pmu->global);
 	vmcs_load(v->vmcs);
@@ -159,8 +167,7 @@ bool pmu_write(struct vcpu *v, u32 msr, u64 value)
 		return wrmsr_safe(msr, value);
 	}
 	if (msr == MSR_PERF_GLOBAL_CTRL) {
-		*slot = value;
-		write_global(v);
+		pmu_load_global(v, value);
 		return true;
 	}
 	if (msr == MSR_PERF_GLOBAL_STATUS || !wrmsr_safe(msr, value))

@@ -59,6 +59,11 @@ void pmu_unload(struct vcpu *v);
 /* HOST_VEC_PMI: a counter has run over. */
 void pmu_interrupt(void);
 struct cpuid pmu_cpuid(const struct vcpu *v);
+/* What IA32_PERF_GLOBAL_CTRL of a guest with a PMU may hold. */
+u64 pmu_bits(void);
+/* Load it, checked, as a VM entry or exit of L1 does: into all VMCSs of the vCPU that hold it. Pre: v->pmu;
+ * v->vmcs is current. */
+void pmu_load_global(struct vcpu *v, u64 value);
 
 msr_read_fn pmu_read;
 msr_write_fn pmu_write;

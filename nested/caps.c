@@ -93,7 +93,7 @@ static const struct control sec_controls[] = {
 static const struct control exit_controls[] = {
 	{ EXIT_SAVE_DEBUG,    OFFERED },
 	{ EXIT_HOST_64,	      OFFERED },
-	{ EXIT_LOAD_PERF,     WITHHELD }, /* no virtual PMU */
+	{ EXIT_LOAD_PERF,     OFFERED },
 	{ EXIT_ACK_INTR,      OFFERED },
 	{ EXIT_SAVE_PAT,      OFFERED },
 	{ EXIT_LOAD_PAT,      OFFERED },
@@ -110,7 +110,7 @@ static const struct control entry_controls[] = {
 	{ ENTRY_IA32E,	      OFFERED },
 	{ ENTRY_SMM,	      WITHHELD }, /* no L1 is ever in SMM */
 	{ ENTRY_DUAL_MONITOR, WITHHELD },
-	{ ENTRY_LOAD_PERF,    WITHHELD }, /* as in the exit controls */
+	{ ENTRY_LOAD_PERF,    OFFERED },
 	{ ENTRY_LOAD_PAT,     OFFERED },
 	{ ENTRY_LOAD_EFER,    OFFERED },
 	{ ENTRY_LOAD_BNDCFGS, WITHHELD },
@@ -205,6 +205,12 @@ static void withhold(u64 *plain, u64 *true_msr, u32 bits)
 	*true_msr &= ~((u64)bits << 32);
 }
 
+void caps_without_pmu(struct vmx_caps *c)
+{
+	withhold(&c->exit, &c->true_exit, EXIT_LOAD_PERF);
+	withhold(&c->entry, &c->true_entry, ENTRY_LOAD_PERF);
+}
+
 /*
  * TLFS "Enlightened VMCS" has no field for these. Controls that only work in pairs go together. TSC scaling
  * has one since lately: an L1 that does not know of it would leave the multiplier at 0.
@@ -216,8 +222,8 @@ void caps_enlightened(struct vmx_caps *c)
 
 	withhold(&c->pin, &c->true_pin, PIN_TIMER | PIN_POSTED);
 	withhold(&c->proc, &c->true_proc, PROC_TERTIARY);
-	withhold(&c->exit, &c->true_exit, EXIT_SAVE_TIMER | EXIT_LOAD_PERF);
-	withhold(&c->entry, &c->true_entry, ENTRY_LOAD_PERF);
+	withhold(&c->exit, &c->true_exit, EXIT_SAVE_TIMER);
+	caps_without_pmu(c);
 	c->sec &= ~((u64)sec << 32);
 	c->vmfunc = 0;
 	c->vmcs_enum = (u64)vmcs12_max_index(c) << 1;

@@ -72,6 +72,8 @@ u64 *caps_slot(struct vmx_caps *c, u32 msr);
  */
 void caps_plain(struct vmx_caps *out, const struct vmx_caps *hw, u64 cr4);
 
+/* Take away what only a guest with a PMU has. */
+void caps_without_pmu(struct vmx_caps *c);
 /* Take away what an enlightened VMCS has no field for. */
 void caps_enlightened(struct vmx_caps *c);
 

@@ -329,8 +329,10 @@ static enum exit_action enter_checked(struct vcpu *v, struct vmcs02 *e)
 	host_area_prepare(n, e, &(struct left_over){e->m.efer, e->m.pat, l2_uncached_bits(e)});
 	take_over_events(v);
 	nested_switch(v, &e->hw, v->nested->level_l2);
+	if (e->v12.entry_ctl & ENTRY_LOAD_PERF)
+		pmu_load_global(v, e->v12.guest_perf_global_ctrl);
 	write_vmcs02(v, e);
-	e->checked = true;
+	e->checked = !(e->v12.entry_ctl & ENTRY_LOAD_PERF); /* it is loaded here only */
 	e->checked_ia32e = n->facts.ia32e;
 	bad = msr_area_load(v, e->v12.entry_msr_load_addr, e->v12.entry_msr_load_count, l2_msr_write);
 	if (bad)

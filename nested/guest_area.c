@@ -19,8 +19,8 @@ struct area_field {
 static struct area_field area[80];
 static unsigned area_count, group_at[GROUPS + 1];
 
-/* Not copied: see load_special and save_special; or not offered to L1 (CET, MPX, PMU, PML), or always L0's
- * (link pointer, activity). */
+/* Not copied: see load_special and save_special; or not offered to L1 (CET, MPX), or what hardware does
+ * not hold for L1 (PMU's control, PML's index), or always L0's (link pointer, activity). */
 static inline bool is_special(u32 enc)
 {
 	switch (enc) {

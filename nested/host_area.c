@@ -5,6 +5,7 @@
  * only when VMCS01 holds other values. SDM "Loading Host State"; section titles stand at each step.
  */
 #include "hv/lib.h"
+#include "hv/pmu.h"
 #include "hv/tlb.h"
 #include "mm/guest_copy.h"
 #include "nested/internal.h"
@@ -142,9 +143,11 @@ void vmx_abort(struct vcpu *v, enum abort code)
 	guest_end(v->guest, "triple-fault");
 }
 
-/* What few L1s have: PDPTEs of their own, an MSR list. */
+/* What few L1s have: PDPTEs of their own, a PMU's control, an MSR list. */
 static __attribute__((noinline, cold)) void load_rest(struct vcpu *v, const struct vmcs12 *c)
 {
+	if (c->exit_ctl & EXIT_LOAD_PERF)
+		pmu_load_global(v, c->host_perf_global_ctrl);
 	if (!load_pdptes(v, c))
 		vmx_abort(v, ABORT_HOST_PDPTES);
 	if (msr_area_load(v, c->exit_msr_load_addr, c->exit_msr_load_count, msr_write))
@@ -165,6 +168,7 @@ void host_area_load(struct vcpu *v, const struct vmcs02 *e, bool nmi_blocked)
 	/* SDM "VMX Transitions and TLBs": without VPIDs an exit leaves no translation of L1's. */
 	if (!v12_sec(e, SEC_VPID))
 		invvpid_single(v->vpid);
-	if (unlikely(!(e->v12.exit_ctl & EXIT_HOST_64) || e->v12.exit_msr_load_count))
+	if (unlikely((e->v12.exit_ctl & (EXIT_HOST_64 | EXIT_LOAD_PERF)) != EXIT_HOST_64 ||
+		     e->v12.exit_msr_load_count))
 		load_rest(v, &e->v12);
 }

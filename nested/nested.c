@@ -6,6 +6,7 @@
 #include "hv/exit.h"
 #include "hv/fixup.h"
 #include "hv/lib.h"
+#include "hv/pmu.h"
 #include "hv/print.h"
 #include "mm/palloc.h"
 #include "nested/internal.h"
@@ -170,6 +171,7 @@ static void fill_facts(struct vcpu *v)
 		.linear_bits = LINEAR_BITS,
 		.efer_bits = EFER_OFFERED,
 		.debugctl_bits = DEBUGCTL_OFFERED,
+		.perf_global_bits = pmu_bits(),
 		.rtm = cpuid_offers(7, 1, 11),
 	};
 }
@@ -211,6 +213,8 @@ bool nested_create(struct vcpu *v)
 	if (v->pmu) {
 		n->needs.entry |= ENTRY_LOAD_PERF;
 		n->needs.exit |= EXIT_LOAD_PERF;
+	} else {
+		caps_without_pmu(&n->caps);
 	}
 	n->sept = find_sept(v);
 	return n->scratch && n->sept;

@@ -102,6 +102,7 @@ static inline void valid_init(struct valid *t)
 {
 	*t = (struct valid){0};
 	caps_plain(&t->caps, &valid_hw, VALID_CR4);
+	caps_without_pmu(&t->caps);
 	t->f = (struct check_facts){
 		.caps = &t->caps,
 		.phys_bits = VALID_PHYS_BITS,

@@ -72,12 +72,44 @@ static void withheld_controls(void **state)
 	assert_false(caps_may1(c.pin) & PIN_POSTED);
 	assert_false(caps_may1(c.true_proc) & PROC_TERTIARY);
 	assert_false(caps_may1(c.sec) & sec);
-	assert_false(caps_may1(c.true_exit) & (EXIT_LOAD_PERF | EXIT_CLEAR_BNDCFGS | EXIT_LOAD_CET));
-	assert_false(caps_may1(c.true_entry) &
-		     (ENTRY_LOAD_PERF | ENTRY_SMM | ENTRY_DUAL_MONITOR | ENTRY_LOAD_CET));
+	assert_false(caps_may1(c.true_exit) & (EXIT_CLEAR_BNDCFGS | EXIT_LOAD_CET));
+	assert_false(caps_may1(c.true_entry) & (ENTRY_SMM | ENTRY_DUAL_MONITOR | ENTRY_LOAD_CET));
 	/* bits the manual does not define stay "must be 0" */
 	assert_false(caps_may1(c.true_pin) & BIT32(8));
 	assert_false(caps_may1(c.sec) & BIT32(31));
+}
+
+/* Both MSRs of each word, and nothing else. */
+static void pmu_controls(void **state)
+{
+	struct vmx_caps hw = valid_hw, with, without;
+	struct vmcs12_field f;
+
+	(void)state;
+	caps_plain(&with, &hw, VALID_CR4);
+	assert_true(caps_may1(with.true_exit) & EXIT_LOAD_PERF && caps_may1(with.exit) & EXIT_LOAD_PERF);
+	assert_true(caps_may1(with.true_entry) & ENTRY_LOAD_PERF && caps_may1(with.entry) & ENTRY_LOAD_PERF);
+	without = with;
+	caps_without_pmu(&without);
+	assert_int_equal(caps_may1(with.true_exit) ^ caps_may1(without.true_exit), EXIT_LOAD_PERF);
+	assert_int_equal(caps_may1(with.exit) ^ caps_may1(without.exit), EXIT_LOAD_PERF);
+	assert_int_equal(caps_may1(with.true_entry) ^ caps_may1(without.true_entry), ENTRY_LOAD_PERF);
+	assert_int_equal(caps_may1(with.entry) ^ caps_may1(without.entry), ENTRY_LOAD_PERF);
+	/* the fields go with the controls */
+	assert_true(vmcs12_lookup(VMCS_GUEST_PERF_GLOBAL_CTRL, &f));
+	assert_true(vmcs12_exists(&f, &with));
+	assert_false(vmcs12_exists(&f, &without));
+	assert_true(vmcs12_lookup(VMCS_HOST_PERF_GLOBAL_CTRL, &f));
+	assert_true(vmcs12_exists(&f, &with));
+	assert_false(vmcs12_exists(&f, &without));
+	/* an enlightened VMCS loads neither */
+	caps_enlightened(&with);
+	assert_false(caps_may1(with.true_exit) & EXIT_LOAD_PERF);
+	assert_false(caps_may1(with.true_entry) & ENTRY_LOAD_PERF);
+	/* a CPU that lacks one */
+	hw.true_exit &= ~((u64)EXIT_LOAD_PERF << 32);
+	caps_plain(&with, &hw, VALID_CR4);
+	assert_false(caps_may1(with.true_exit) & EXIT_LOAD_PERF);
 }
 
 static void offered_controls(void **state)
@@ -171,6 +203,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(never_more_than_hardware),
 		cmocka_unit_test(withheld_controls),
+		cmocka_unit_test(pmu_controls),
 		cmocka_unit_test(offered_controls),
 		cmocka_unit_test(default1_settings),
 		cmocka_unit_test(basic_and_misc),

@@ -152,6 +152,25 @@ static void exit_and_entry(void **state)
 	assert_true(m.exit & EXIT_SAVE_TIMER && m.pin & PIN_TIMER);
 }
 
+/* Whether hardware loads the PMU's control L0 alone says: with a PMU always, its values follow L1's register.
+ */
+static void pmu_control(void **state)
+{
+	(void)state;
+	t.v.exit_ctl |= EXIT_LOAD_PERF;
+	t.v.entry_ctl |= ENTRY_LOAD_PERF;
+	merge();
+	assert_false(m.exit & EXIT_LOAD_PERF || m.entry & ENTRY_LOAD_PERF);
+	l0.exit |= EXIT_LOAD_PERF;
+	l0.entry |= ENTRY_LOAD_PERF;
+	merge();
+	assert_true(m.exit & EXIT_LOAD_PERF && m.entry & ENTRY_LOAD_PERF);
+	t.v.exit_ctl &= ~EXIT_LOAD_PERF;
+	t.v.entry_ctl &= ~ENTRY_LOAD_PERF;
+	merge();
+	assert_true(m.exit & EXIT_LOAD_PERF && m.entry & ENTRY_LOAD_PERF);
+}
+
 /* NX-07: L2 reads (mask & shadow) | (~mask & what it wrote), whoever holds the bit. */
 static void control_register_reads(void **state)
 {
@@ -282,6 +301,7 @@ int main(void)
 		cmocka_unit_test_setup(features_of_l1, setup),
 		cmocka_unit_test_setup(page_fault_filter, setup),
 		cmocka_unit_test_setup(exit_and_entry, setup),
+		cmocka_unit_test_setup(pmu_control, setup),
 		cmocka_unit_test_setup(control_register_reads, setup),
 		cmocka_unit_test_setup(control_register_saves, setup),
 		cmocka_unit_test_setup(cr3_targets, setup),
