@@ -39,6 +39,8 @@ enum access { ACCESS_READ = 0, ACCESS_WRITE = 2, ACCESS_FETCH = 16 }; /* as in a
 struct page_fault {
 	u64 linear; /* what CR2 gets */
 	u32 error;  /* #PF error code */
+	u32 page;   /* where there is none: PF_USER, PF_WRITE (it is writable), PF_FETCH (no code) of the page
+		     */
 };
 
 /*

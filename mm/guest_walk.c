@@ -213,6 +213,7 @@ enum walk_result paging_walk(const struct walk_source *s, const struct paging *p
 	linear = paging_linear(p, linear);
 	if (!(p->cr0 & CR0_PG)) {
 		*out = linear;
+		fault->page = PF_USER | PF_WRITE;
 		return WALK_OK;
 	}
 	if (!choose_format(p, linear, &f, &table))
@@ -229,6 +230,8 @@ enum walk_result paging_walk(const struct walk_source *s, const struct paging *p
 			return fail(fault, linear, error | PF_PRESENT);
 		if (mark_used(&w, s, a)) {
 			*out = page_address(&f, w.entry[w.level - 1], w.level, linear);
+			fault->page = (w.user ? PF_USER : 0) | (w.writable ? PF_WRITE : 0) |
+				      (w.no_exec ? PF_FETCH : 0);
 			return WALK_OK;
 		}
 	}

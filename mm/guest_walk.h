@@ -19,7 +19,8 @@ struct walk_source {
 
 enum walk_result { WALK_OK, WALK_FAULT, WALK_GIVEN_UP };
 
-/* WALK_OK: *out is the physical address. WALK_FAULT: *fault is the #PF. SDM "Paging". */
+/* WALK_OK: *out is the physical address, fault->page says what the page is. WALK_FAULT: *fault is the #PF.
+ * SDM "Paging". */
 enum walk_result paging_walk(const struct walk_source *s, const struct paging *p, u64 linear, enum access a,
 			     u64 *out, struct page_fault *fault);
 

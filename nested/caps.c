@@ -84,7 +84,7 @@ static const struct control sec_controls[] = {
 	{ SEC_VE,	     OFFERED },
 	{ SEC_CONCEAL_VMX,   WITHHELD }, /* processor trace is not offered */
 	{ SEC_XSAVES,	     OFFERED },
-	{ SEC_MBE,	     WITHHELD }, /* shadow entries have one execute permission */
+	{ SEC_MBE,	     OFFERED },
 	{ SEC_TSC_SCALING,   OFFERED },
 	{ SEC_WAITPKG,	     WITHHELD }, /* CPUID does not offer the instructions */
 };
@@ -121,8 +121,8 @@ static const struct control entry_controls[] = {
 /* All of "VPID and EPT Capabilities" that is emulated. */
 #define EPT_VPID_OFFERED                                                                                     \
 	(EPT_CAP_EXEC_ONLY | EPT_CAP_WALK4 | EPT_CAP_UC | EPT_CAP_WB | EPT_CAP_2M | EPT_CAP_1G |             \
-	 EPT_CAP_INVEPT | EPT_CAP_AD | EPT_CAP_INVEPT_SINGLE | EPT_CAP_INVEPT_ALL | VPID_CAP_INVVPID |       \
-	 VPID_CAP_ADDRESS | VPID_CAP_SINGLE | VPID_CAP_ALL | VPID_CAP_SINGLE_GLOBALS)
+	 EPT_CAP_INVEPT | EPT_CAP_AD | EPT_CAP_ADVANCED | EPT_CAP_INVEPT_SINGLE | EPT_CAP_INVEPT_ALL |       \
+	 VPID_CAP_INVVPID | VPID_CAP_ADDRESS | VPID_CAP_SINGLE | VPID_CAP_ALL | VPID_CAP_SINGLE_GLOBALS)
 
 u64 *caps_slot(struct vmx_caps *c, u32 msr)
 {
@@ -191,6 +191,9 @@ void caps_plain(struct vmx_caps *out, const struct vmx_caps *hw, u64 cr4)
 		.true_exit = OFFER(exit_controls, EXIT_DEFAULT1, hw->true_exit),
 		.true_entry = OFFER(entry_controls, ENTRY_DEFAULT1, hw->true_entry),
 	};
+	/* Which of the two execute permissions a fetch needed only that information tells. */
+	if (!(hw->ept_vpid & EPT_CAP_ADVANCED))
+		out->sec &= ~((u64)SEC_MBE << 32);
 	out->pin = out->true_pin;
 	out->proc = without_true(out->true_proc, PROC_CLEARABLE1);
 	out->exit = without_true(out->true_exit, EXIT_CLEARABLE1);

@@ -45,6 +45,7 @@ struct vmx_caps {
 #define EPT_CAP_1G              BIT(17)
 #define EPT_CAP_INVEPT          BIT(20)
 #define EPT_CAP_AD              BIT(21)
+#define EPT_CAP_ADVANCED        BIT(22) /* advanced VM-exit information for EPT violations */
 #define EPT_CAP_INVEPT_SINGLE   BIT(25)
 #define EPT_CAP_INVEPT_ALL      BIT(26)
 #define VPID_CAP_INVVPID        BIT(32)

@@ -193,6 +193,7 @@ static void write_vmcs02(struct vcpu *v, struct vmcs02 *e)
 	write_cr3_targets(e);
 	write_apic(v, e);
 	write_vpid(e);
+	e->eptp = e->v12.eptp | (v12_sec(e, SEC_MBE) ? EPT12_MBE : 0);
 	if (!v12_sec(e, SEC_EPT))
 		e->root = NULL;
 	bitmaps_load(v, e);
@@ -225,7 +226,7 @@ static __attribute__((noinline, cold)) enum exit_action find_root(struct vcpu *v
 		vmcs02_put(e, MIRROR_EPTP, v->guest->eptp01);
 		return RESUME;
 	}
-	e->root = sept_enter(v->nested->sept, e->root, e->v12.eptp, v->index, &flush);
+	e->root = sept_enter(v->nested->sept, e->root, e->eptp, v->index, &flush);
 	if (!e->root) { /* roots or pages come free when others have passed here */
 		__atomic_fetch_or(&v->pending, PEND_NESTED, __ATOMIC_RELAXED);
 		return RESCHEDULE;
@@ -243,7 +244,7 @@ static inline enum exit_action before_entry(struct vcpu *v, struct vmcs02 *e)
 	bool flush;
 
 	timer_set(v, e);
-	if (unlikely(!e->root || !sept_enter_again(v->nested->sept, e->root, e->place, e->v12.eptp, &flush)))
+	if (unlikely(!e->root || !sept_enter_again(v->nested->sept, e->root, e->place, e->eptp, &flush)))
 		return find_root(v, e);
 	if (unlikely(flush))
 		invept_single(sept_eptp(e->root));

@@ -38,15 +38,18 @@ static bool type_ok(u64 entry)
 	return type != 2 && type != 3 && type != 7;
 }
 
+/* The permissions of an entry; with none of them it is absent. */
+static u64 perm_bits(const struct ept12 *e)
+{
+	return EPT_RWX | (e->eptp & EPT12_MBE);
+}
+
 /* SDM "EPT Misconfigurations". Pre: the entry is present. */
 static bool misconfigured(const struct ept12 *e, u64 entry, unsigned level)
 {
-	u64 perm = entry & EPT_RWX;
 	u64 beyond = EPT_ADDR_MASK & ~MASK(e->phys_bits);
 
-	if ((perm & EPT_WRITE) && !(perm & EPT_READ))
-		return true;
-	if (perm == EPT_EXEC && !(e->ept_vpid & EPT_CAP_EXEC_ONLY))
+	if (!(entry & EPT_READ) && (entry & EPT_WRITE || !(e->ept_vpid & EPT_CAP_EXEC_ONLY)))
 		return true;
 	if (entry & beyond)
 		return true;
@@ -71,17 +74,17 @@ static enum ept12_status descend(const struct ept12 *e, ngpa_t addr, struct walk
 {
 	u64 table = e->eptp & EPT_ADDR_MASK;
 
-	out->perm = EPT_RWX;
+	out->perm = perm_bits(e);
 	for (w->level = EPT_LEVELS;; w->level--) {
 		gpa_t at = GPA(table + EPT_INDEX(addr.v, w->level) * sizeof(u64));
 		u64 entry = read_entry(e, at);
 
 		w->at[w->level] = at;
 		out->entry[w->level] = entry;
-		out->above = out->perm & EPT_RWX;
+		out->above = out->perm;
 		out->entry_at = at;
 		out->perm &= entry;
-		if (!(entry & EPT_RWX))
+		if (!(entry & perm_bits(e)))
 			return EPT12_VIOLATION;
 		if (misconfigured(e, entry, w->level))
 			return EPT12_MISCONFIG;
@@ -132,11 +135,23 @@ static void fill_leaf(const struct ept12 *e, u64 leaf, unsigned level, u64 offse
 }
 
 /* SDM "Exit Qualification for EPT Violations": the access is as hardware saw it, the permissions are L1's. */
-static u64 violation_qual(u64 hw_qual, u64 perm)
+static u64 violation_qual(const struct ept12 *e, u64 hw_qual, u64 perm)
 {
 	u64 same = EPT_QUAL_ACCESS | EPT_QUAL_LINEAR | EPT_QUAL_FINAL | EPT_QUAL_NMI_UNBLOCK;
 
-	return (hw_qual & same) | EPT_QUAL_PERM(perm & EPT_RWX);
+	if (e->ept_vpid & EPT_CAP_ADVANCED)
+		same |= EPT_QUAL_ADVANCED;
+	return (hw_qual & same) | EPT_QUAL_PERM(perm & EPT_RWX) |
+	       (perm & EPT_USER_EXEC ? EPT_QUAL_USER_EXEC : 0);
+}
+
+/* The permission that an access needs. SDM "Execute-Permission" bits of "EPT Paging Structures": a fetch is
+ * that of user mode by its linear address, not by the CPL. */
+static u64 needed(const struct ept12 *e, u64 hw_qual)
+{
+	if (e->eptp & EPT12_MBE && hw_qual & EPT_QUAL_FETCH && hw_qual & EPT_QUAL_USER)
+		return EPT_USER_EXEC;
+	return hw_qual & EPT_QUAL_ACCESS;
 }
 
 static enum ept12_status walk_once(const struct ept12 *e, ngpa_t addr, u64 access, struct ept12_result *out)
@@ -145,7 +160,6 @@ static enum ept12_status walk_once(const struct ept12 *e, ngpa_t addr, u64 acces
 	enum ept12_status status = descend(e, addr, &w, out);
 
 	out->level = w.level;
-	out->perm &= EPT_RWX;
 	out->no_ve = out->entry[w.level] & EPT_NO_VE;
 	if (status != EPT12_OK)
 		return status;
@@ -174,20 +188,20 @@ void ept12_walk(const struct ept12 *e, ngpa_t addr, u64 hw_qual, struct ept12_re
 	if (!(addr.v >> LINEAR_GPA_BITS)) {
 		out->status = EPT12_RETRY;
 		for (unsigned try = 0; try < WALK_TRIES && out->status == EPT12_RETRY; try++)
-			out->status = walk_once(e, addr, hw_qual & EPT_QUAL_ACCESS, out);
+			out->status = walk_once(e, addr, needed(e, hw_qual), out);
 	}
 	if (out->status == EPT12_VIOLATION)
-		out->qual = violation_qual(hw_qual, out->perm);
+		out->qual = violation_qual(e, hw_qual, out->perm);
 }
 
 bool ept12_beside(const struct ept12 *e, const struct ept12_result *found, u64 entry,
 		  struct ept12_result *out)
 {
-	if (!(entry & EPT_RWX) || misconfigured(e, entry, found->level) || !is_leaf(entry, found->level))
+	out->perm = found->above & entry; /* 0: it is absent, or of no use */
+	if (!out->perm || misconfigured(e, entry, found->level) || !is_leaf(entry, found->level))
 		return false;
 	if ((e->eptp & EPTP_AD) && !(entry & EPT_ACCESSED))
 		return false;
-	out->perm = found->above & entry;
 	fill_leaf(e, entry, found->level, 0, out);
 	return true;
 }

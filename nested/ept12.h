@@ -13,9 +13,18 @@
 #define EPT_QUAL_FETCH       BIT(2)
 #define EPT_QUAL_ACCESS      (EPT_QUAL_READ | EPT_QUAL_WRITE | EPT_QUAL_FETCH)
 #define EPT_QUAL_PERM(p)     ((u64)(p) << 3)
-#define EPT_QUAL_LINEAR      BIT(7) /* the guest-linear address field is valid */
-#define EPT_QUAL_FINAL       BIT(8) /* the access itself, not one to a paging structure */
+#define EPT_QUAL_USER_EXEC   BIT(6)  /* with EPT12_MBE */
+#define EPT_QUAL_LINEAR      BIT(7)  /* the guest-linear address field is valid */
+#define EPT_QUAL_FINAL       BIT(8)  /* the access itself, not one to a paging structure */
+#define EPT_QUAL_USER        BIT(9)  /* with EPT_CAP_ADVANCED, and both above: a user-mode linear address, */
+#define EPT_QUAL_WRITABLE    BIT(10) /* ...writable, */
+#define EPT_QUAL_NO_EXEC     BIT(11) /* ...no code, by L2's own paging */
+#define EPT_QUAL_ADVANCED    (EPT_QUAL_USER | EPT_QUAL_WRITABLE | EPT_QUAL_NO_EXEC)
 #define EPT_QUAL_NMI_UNBLOCK BIT(12)
+
+/* In an EPTP with which L0 works, where VMCS12's is 0: the control "mode-based execute control for EPT" is 1.
+ * The bit that counts in an entry only then. */
+#define EPT12_MBE EPT_USER_EXEC
 
 /* SDM "Page-Modification Logging": VMCS12's log. */
 struct ept12_log {
@@ -25,7 +34,7 @@ struct ept12_log {
 
 struct ept12 {
 	const struct l1mem *mem;
-	u64 eptp;                    /* VMCS12's, checked */
+	u64 eptp;                    /* VMCS12's, checked; EPT12_MBE */
 	u64 ept_vpid;                /* capability MSR 0x48c as L1 sees it */
 	u8 phys_bits;                /* MAXPHYADDR that L1 is shown */
 	const struct ept12_log *log; /* NULL: dirty flags are not logged */
@@ -43,7 +52,7 @@ struct ept12_result {
 	enum ept12_status status;
 	gpa_t gpa;      /* OK: what the address is for L1, to the byte */
 	unsigned level; /* of the leaf; else where the walk ended */
-	u64 perm;       /* EPT_READ | EPT_WRITE | EPT_EXEC of all levels ANDed */
+	u64 perm;       /* EPT_RWX, with EPT12_MBE EPT_USER_EXEC too, of all levels ANDed */
 	u8 type;        /* leaf memory type */
 	bool ipat;
 	bool dirty; /* the leaf's dirty flag is set, or flags are off: writes need not be seen */

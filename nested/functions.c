@@ -27,6 +27,7 @@ enum exit_action eptp_switch(struct vcpu *v)
 	}
 	sept_leave(e->root, v->index);
 	e->v12.eptp = eptp;
+	e->eptp = eptp | (e->eptp & EPT12_MBE);
 	e->v12.eptp_index = (u16)index;
 	return RESUME_NEXT;
 }

@@ -72,6 +72,7 @@ void host_area_prepare(struct nested *n, struct vmcs02 *e, const struct left_ove
 #define X(name, value) h->name = (value);
 	HOST_AREA(X)
 #undef X
+	e->rest = (c->exit_ctl & (EXIT_HOST_64 | EXIT_LOAD_PERF)) != EXIT_HOST_64 || c->exit_msr_load_count;
 	host_area_keep(n, e, left);
 }
 
@@ -168,7 +169,6 @@ void host_area_load(struct vcpu *v, const struct vmcs02 *e, bool nmi_blocked)
 	/* SDM "VMX Transitions and TLBs": without VPIDs an exit leaves no translation of L1's. */
 	if (!v12_sec(e, SEC_VPID))
 		invvpid_single(v->vpid);
-	if (unlikely((e->v12.exit_ctl & (EXIT_HOST_64 | EXIT_LOAD_PERF)) != EXIT_HOST_64 ||
-		     e->v12.exit_msr_load_count))
+	if (unlikely(e->rest))
 		load_rest(v, &e->v12);
 }

@@ -6,6 +6,7 @@
  */
 #include "mm/guest_copy.h"
 #include "mm/guest_walk.h"
+#include "mm/pte.h"
 #include "nested/internal.h"
 
 struct l2_walk {
@@ -36,7 +37,7 @@ static bool to_l1(struct l2_walk *w, u64 ngpa, u64 qual, gpa_t *out)
 	const struct nested *n = v->nested;
 	struct ept12_log log;
 	struct ept12 ept = {.mem = &v->guest->mem,
-			    .eptp = n->current->v12.eptp,
+			    .eptp = n->current->eptp,
 			    .ept_vpid = n->caps.ept_vpid,
 			    .phys_bits = n->facts.phys_bits,
 			    .log = l1_log(v, &log)};
@@ -89,11 +90,15 @@ static bool cmpxchg_entry(void *ctx, u64 ngpa, unsigned size, u64 old, u64 new)
 			       (whole & ~(0xffffffffull << shift)) | (u64)(u32) new << shift);
 }
 
-static u64 access_qual(unsigned access)
+/* `page`: as paging_walk says what it is. */
+static u64 access_qual(unsigned access, u32 page)
 {
+	u64 qual = EPT_QUAL_FINAL | (page & PF_USER ? EPT_QUAL_USER : 0) |
+		   (page & PF_WRITE ? EPT_QUAL_WRITABLE : 0) | (page & PF_FETCH ? EPT_QUAL_NO_EXEC : 0);
+
 	if (access == ACCESS_FETCH)
-		return EPT_QUAL_FETCH;
-	return access == ACCESS_WRITE ? EPT_QUAL_WRITE : EPT_QUAL_READ;
+		return qual | EPT_QUAL_FETCH;
+	return qual | (access == ACCESS_WRITE ? EPT_QUAL_WRITE : EPT_QUAL_READ);
 }
 
 /* L1 gets the exit in the gate, when nothing is half done any more; without one the instruction is simply
@@ -122,7 +127,7 @@ bool translate_l2(struct vcpu *v, u64 linear, unsigned access, gpa_t *out)
 		inject_page_fault(v, fault.linear, fault.error);
 	if (r != WALK_OK)
 		return false;
-	return to_l1(&w, ngpa, access_qual(access) | EPT_QUAL_FINAL, out) || give_up(&w);
+	return to_l1(&w, ngpa, access_qual(access, fault.page), out) || give_up(&w);
 }
 
 bool l2_read_physical(struct vcpu *v, ngpa_t a, void *buf, size_t n)

@@ -26,7 +26,7 @@
 #define SEC_OF_L1                                                                                            \
 	(SEC_APIC_ACCESSES | SEC_DESC_TABLE | SEC_RDTSCP | SEC_X2APIC | SEC_WBINVD | SEC_UNRESTRICTED |      \
 	 SEC_APIC_REGS | SEC_VID | SEC_PLE | SEC_RDRAND | SEC_INVPCID | SEC_VMFUNC | SEC_ENCLS |             \
-	 SEC_RDSEED | SEC_XSAVES)
+	 SEC_RDSEED | SEC_XSAVES | SEC_MBE)
 
 static u64 tsc_scale(u64 tsc, u64 ratio)
 {

@@ -14,6 +14,8 @@
 #define BATCH       32u /* small entries filled with one fault: four cache lines of EPT12 */
 #define BATCH_LARGE 8u
 
+#define USER_EXEC_SHIFT 8 /* from EPT_EXEC to EPT_USER_EXEC */
+
 struct leaf {
 	u64 hpa; /* of exactly the address */
 	u64 flags;
@@ -28,15 +30,16 @@ static u64 leaf_entry(const struct leaf *leaf, unsigned level)
 }
 
 /*
- * L1's type for L2 where EPT01 maps plain memory; a device that EPT01 maps keeps L0's. The write permission
- * is held back until the dirty flag is set in both, so that the first write is seen. SDM "EPT and Memory
- * Typing".
+ * EPT01 has one execute permission for both modes. L1's type for L2 where EPT01 maps plain memory; a device
+ * that EPT01 maps keeps L0's. The write permission is held back until the dirty flag is set in both, so that
+ * the first write is seen. SDM "EPT and Memory Typing".
  */
 static struct leaf make_leaf(const struct ept12_result *r, const struct ept_leaf *l0)
 {
 	bool ram = (l0->entry & EPT_TYPE_MASK) == EPT_TYPE(MEMTYPE_WB);
 	u64 type = EPT_TYPE(r->type) | (r->ipat ? EPT_IPAT : 0);
-	u64 perm = r->perm & l0->entry & EPT_RWX;
+	u64 perm01 = (l0->entry & EPT_RWX) | (l0->entry & EPT_EXEC) << USER_EXEC_SHIFT;
+	u64 perm = r->perm & perm01;
 
 	if (!r->dirty || !(l0->entry & EPT_DIRTY))
 		perm &= ~EPT_WRITE;
@@ -234,7 +237,7 @@ static void fill_beside(const struct sept *s, const struct ept12 *e, const struc
 			continue;
 		there = leaf01(s, l0, &at, r.gpa.v);
 		leaf = make_leaf(&r, &there);
-		if (leaf.level == found->level && leaf.flags & EPT_RWX &&
+		if (leaf.level == found->level && EPT_PRESENT(leaf.flags) &&
 		    claim(&first[i], entry[i], false) == STEP_DONE)
 			write_leaf(s, &first[i], r.gpa.v, &leaf);
 	}
@@ -319,7 +322,7 @@ static bool leaf_true(const struct sept *s, const struct ept12 *e, u64 addr, u64
 		return false;
 	l0 = ept_lookup(s->watches.ept01, r.gpa.v);
 	want = make_leaf(&r, &l0);
-	return !(entry & EPT_RWX & ~want.flags) && (entry & EPT_ADDR_MASK) == l0.hpa &&
+	return !(EPT_PRESENT(entry) & ~want.flags) && (entry & EPT_ADDR_MASK) == l0.hpa &&
 	       (entry & (EPT_TYPE_MASK | EPT_IPAT)) == (want.flags & (EPT_TYPE_MASK | EPT_IPAT));
 }
 

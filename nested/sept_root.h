@@ -83,7 +83,7 @@ static inline u64 *sept_table(u64 entry)
 }
 
 /* What of EPTP12 tells roots apart. */
-#define SEPT_KEY(eptp) (((eptp) & (EPT_ADDR_MASK | EPTP_AD)) | EPTP_WALK4)
+#define SEPT_KEY(eptp) (((eptp) & (EPT_ADDR_MASK | EPTP_AD | EPT12_MBE)) | EPTP_WALK4)
 
 /* Mark as inside, and check that the root has not changed meanwhile. False: it is another's. */
 static inline bool sept_try_enter(struct sept_root *r, struct sept_place *p, u64 key, bool *flush)
@@ -141,7 +141,7 @@ static inline bool sept_is_table(u64 entry, unsigned level)
 /* A table entry allows everything: the leaf has the permissions. */
 static inline u64 sept_table_entry(const u64 *table)
 {
-	return ptr_hpa(table).v | EPT_RWX | EPT_ACCESSED;
+	return ptr_hpa(table).v | EPT_RWX | EPT_USER_EXEC | EPT_ACCESSED;
 }
 
 /* What an entry was made of stands one page behind it. */

@@ -120,9 +120,11 @@ struct vmcs02 {
 	bool pat_written; /* L2 may have written its PAT since the last entry */
 	u64 slice_end;    /* host TSC >> timer_shift */
 	struct host_area host;
+	bool rest; /* an exit loads more than that */
 	struct kept kept;
 	u64 kept_number; /* of nested->kept, when that holds the same */
 	u64 to_l1[2];    /* by exit reason: L1's controls want it (reasons that controls alone decide) */
+	u64 eptp;        /* VMCS12's with EPT12_MBE: what the shadow goes by */
 	struct sept_root *root;   /* last one used; only a hint for sept_enter, or where the vCPU is inside */
 	struct sept_place *place; /* of this vCPU in it */
 	u16 vpid;                 /* the tag hardware uses, this VMCS02's own */

@@ -56,7 +56,7 @@ static void never_more_than_hardware(void **state)
 
 static void withheld_controls(void **state)
 {
-	u32 sec = SEC_MBE | SEC_WAITPKG | SEC_CONCEAL_VMX;
+	u32 sec = SEC_WAITPKG | SEC_CONCEAL_VMX;
 	u64 everything = ~0ull << 32;
 	struct vmx_caps hw = valid_hw, c;
 
@@ -110,6 +110,25 @@ static void pmu_controls(void **state)
 	hw.true_exit &= ~((u64)EXIT_LOAD_PERF << 32);
 	caps_plain(&with, &hw, VALID_CR4);
 	assert_false(caps_may1(with.true_exit) & EXIT_LOAD_PERF);
+}
+
+/* Only together with what tells a fetch of user mode; an enlightened VMCS needs no field for it. */
+static void mode_based_execute(void **state)
+{
+	struct vmx_caps hw = valid_hw, c;
+
+	(void)state;
+	hw.sec |= (u64)SEC_MBE << 32;
+	caps_plain(&c, &hw, VALID_CR4);
+	assert_false(caps_may1(c.sec) & SEC_MBE);
+	hw.ept_vpid |= EPT_CAP_ADVANCED;
+	caps_plain(&c, &hw, VALID_CR4);
+	assert_true(caps_may1(c.sec) & SEC_MBE && c.ept_vpid & EPT_CAP_ADVANCED);
+	caps_enlightened(&c);
+	assert_true(caps_may1(c.sec) & SEC_MBE);
+	hw.sec &= ~((u64)SEC_MBE << 32);
+	caps_plain(&c, &hw, VALID_CR4);
+	assert_false(caps_may1(c.sec) & SEC_MBE);
 }
 
 static void offered_controls(void **state)
@@ -204,6 +223,7 @@ int main(void)
 		cmocka_unit_test(never_more_than_hardware),
 		cmocka_unit_test(withheld_controls),
 		cmocka_unit_test(pmu_controls),
+		cmocka_unit_test(mode_based_execute),
 		cmocka_unit_test(offered_controls),
 		cmocka_unit_test(default1_settings),
 		cmocka_unit_test(basic_and_misc),

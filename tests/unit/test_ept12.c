@@ -233,6 +233,81 @@ static void flags_make_table_walks_writes(void **state)
 	assert_true(*entry12(L2, 1) & EPT_DIRTY);
 }
 
+#define SUPER (FETCH | LINEAR)
+#define USER  (SUPER | EPT_QUAL_USER)
+
+static void mode_based(void)
+{
+	e.eptp |= EPT12_MBE;
+	e.ept_vpid |= EPT_CAP_ADVANCED;
+}
+
+/* SDM "EPT Paging Structures", "Exit Qualification for EPT Violations": bits 2 and 10 of an entry. */
+static void execute_by_mode(void **state)
+{
+	(void)state;
+	mode_based();
+	map12(L2, 0x3000, 1, RWX_WB);
+	assert_int_equal(walk(L2, USER), EPT12_VIOLATION);
+	for (unsigned level = 1; level <= 4; level++)
+		*entry12(L2, level) |= EPT_USER_EXEC;
+	assert_int_equal(walk(L2, SUPER), EPT12_OK);
+	assert_int_equal(walk(L2, USER), EPT12_OK);
+	assert_int_equal(r.perm, EPT_RWX | EPT_USER_EXEC);
+	for (unsigned level = 1; level <= 4; level++) {
+		*entry12(L2, level) &= ~EPT_USER_EXEC;
+		assert_int_equal(walk(L2, SUPER), EPT12_OK);
+		assert_int_equal(walk(L2, READ | LINEAR | EPT_QUAL_USER), EPT12_OK);
+		assert_int_equal(walk(L2, USER), EPT12_VIOLATION);
+		assert_int_equal(r.qual, USER | EPT_QUAL_PERM(EPT_RWX));
+		*entry12(L2, level) ^= EPT_USER_EXEC | EPT_EXEC;
+		assert_int_equal(walk(L2, USER), EPT12_OK);
+		assert_int_equal(r.perm, EPT_READ | EPT_WRITE | EPT_USER_EXEC);
+		assert_int_equal(walk(L2, SUPER), EPT12_VIOLATION);
+		assert_int_equal(r.qual, SUPER | EPT_QUAL_PERM(EPT_READ | EPT_WRITE) | BIT(6));
+		*entry12(L2, level) |= EPT_EXEC;
+	}
+	/* without the control the bit means nothing, and a fetch is a fetch */
+	e.eptp &= ~EPT12_MBE;
+	*entry12(L2, 1) &= ~EPT_EXEC;
+	assert_int_equal(walk(L2, USER), EPT12_VIOLATION);
+	assert_int_equal(r.qual, USER | EPT_QUAL_PERM(EPT_READ | EPT_WRITE));
+}
+
+/* SDM "EPT Misconfigurations": an entry of bit 10 alone is there, as an execute-only one. */
+static void user_execute_only(void **state)
+{
+	(void)state;
+	map12(L2, 0x3000, 1, EPT_USER_EXEC | WB);
+	for (unsigned level = 2; level <= 4; level++)
+		*entry12(L2, level) |= EPT_USER_EXEC;
+	assert_int_equal(walk(L2, USER), EPT12_VIOLATION);
+	assert_int_equal(r.qual, FETCH | LINEAR);
+	mode_based();
+	assert_int_equal(walk(L2, USER), EPT12_OK);
+	assert_int_equal(walk(L2, READ), EPT12_VIOLATION);
+	assert_int_equal(r.qual, READ | BIT(6));
+	e.ept_vpid &= ~EPT_CAP_EXEC_ONLY;
+	assert_int_equal(walk(L2, USER), EPT12_MISCONFIG);
+	*entry12(L2, 1) |= EPT_READ;
+	assert_int_equal(walk(L2, USER), EPT12_OK);
+	*entry12(L2, 1) ^= EPT_READ | EPT_WRITE;
+	assert_int_equal(walk(L2, USER), EPT12_MISCONFIG);
+}
+
+/* What L2's own paging says of the address goes to an L1 that is offered it. */
+static void advanced_information(void **state)
+{
+	(void)state;
+	assert_int_equal(walk(L2, WRITE | LINEAR | EPT_QUAL_ADVANCED), EPT12_VIOLATION);
+	assert_int_equal(r.qual, WRITE | LINEAR);
+	e.ept_vpid |= EPT_CAP_ADVANCED;
+	for (u64 bit = BIT(9); bit <= BIT(11); bit <<= 1) {
+		assert_int_equal(walk(L2, WRITE | LINEAR | bit), EPT12_VIOLATION);
+		assert_int_equal(r.qual, WRITE | LINEAR | bit);
+	}
+}
+
 /* SDM "Page-Modification Logging": the first write to a page, once, in the order of the writes. */
 static void dirty_pages_are_logged(void **state)
 {
@@ -305,6 +380,9 @@ int main(void)
 		cmocka_unit_test_setup(accessed_and_dirty, setup),
 		cmocka_unit_test_setup(flags_only_when_allowed, setup),
 		cmocka_unit_test_setup(flags_make_table_walks_writes, setup),
+		cmocka_unit_test_setup(execute_by_mode, setup),
+		cmocka_unit_test_setup(user_execute_only, setup),
+		cmocka_unit_test_setup(advanced_information, setup),
 		cmocka_unit_test_setup(dirty_pages_are_logged, setup),
 		cmocka_unit_test_setup(suppressed_ve, setup),
 	};

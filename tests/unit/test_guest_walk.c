@@ -12,6 +12,7 @@
 #include <string.h>
 #include "hv/x86.h"
 #include "mm/guest_walk.h"
+#include "mm/pte.h"
 
 #define P      1ull
 #define W      2ull
@@ -272,6 +273,30 @@ static void rights_of_tables_limit_their_pages(void **state)
 	expect_fault(0x5000, ACCESS_READ, E_P | E_U);
 }
 
+/* What a walk that succeeds tells of the page. */
+static void expect_page(u64 linear, u32 page)
+{
+	expect_ok(linear, ACCESS_READ, out);
+	assert_int_equal(fault.page, page);
+}
+
+static void the_page_is_described(void **state)
+{
+	(void)state;
+	out = 0x1234;
+	p.cr0 &= ~CR0_PG;
+	expect_page(0x1234, PF_USER | PF_WRITE);
+	p.cr0 |= CR0_PG;
+	out = 0x7777000;
+	long_mode(P | W | U);
+	expect_page(0x5000, PF_USER | PF_WRITE);
+	long_mode(P | U | PTE_XD);
+	expect_page(0x5000, PF_USER | PF_FETCH);
+	long_mode(P | W | U);
+	put64(0x2000, 0x3000 | P | W); /* by all levels */
+	expect_page(0x5000, PF_WRITE);
+}
+
 static void smep_and_smap(void **state)
 {
 	(void)state;
@@ -446,6 +471,7 @@ int main(void)
 		cmocka_unit_test_setup(without_1g_pages_their_bit_is_reserved, setup),
 		cmocka_unit_test_setup(user_and_write_rights, setup),
 		cmocka_unit_test_setup(rights_of_tables_limit_their_pages, setup),
+		cmocka_unit_test_setup(the_page_is_described, setup),
 		cmocka_unit_test_setup(smep_and_smap, setup),
 		cmocka_unit_test_setup(protection_keys, setup),
 		cmocka_unit_test_setup(paging_32_bit, setup),

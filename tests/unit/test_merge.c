@@ -93,7 +93,7 @@ static void features_of_l0_do_not_leak(void **state)
 static void features_of_l1(void **state)
 {
 	u32 all = SEC_APIC_ACCESSES | SEC_RDTSCP | SEC_UNRESTRICTED | SEC_APIC_REGS | SEC_VID | SEC_PLE |
-		  SEC_INVPCID | SEC_VMFUNC | SEC_XSAVES;
+		  SEC_INVPCID | SEC_VMFUNC | SEC_XSAVES | SEC_MBE;
 
 	(void)state;
 	t.v.sec_ctl |= all | SEC_PML | SEC_VE | SEC_SHADOW_VMCS;

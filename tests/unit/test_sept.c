@@ -194,6 +194,81 @@ static void neighbours(void **state)
 	assert_int_equal(sept_audit(s, root), 0);
 }
 
+#define SUPER (FETCH | EPT_QUAL_LINEAR | EPT_QUAL_FINAL)
+#define USER  (SUPER | EPT_QUAL_USER)
+
+static u64 perm_of(u64 addr)
+{
+	return EPT_PRESENT(shadow_of(root, addr).entry);
+}
+
+static void let_user_execute(u64 addr, unsigned from)
+{
+	for (unsigned level = from; level <= EPT_LEVELS; level++)
+		*entry12(addr, level) |= EPT_USER_EXEC;
+}
+
+/* Both execute permissions, as L1 gives them and EPT01 allows them; another root for the same EPTP. */
+static void mode_based_execute(void **state)
+{
+	struct sept_root *plain = root;
+	const u64 page = PAGE_SIZE;
+
+	(void)state;
+	map12(L2, 0x3000, 1, EPT_READ | EPT_EXEC | WB);
+	map12(L2 + page, 0x4000, 1, EPT_READ | EPT_USER_EXEC | WB);
+	map12(L2 + 2 * page, GUARDED, 1, RWX_WB | EPT_USER_EXEC);
+	map12(L2 + 3 * page, 0x6000, 1, EPT_USER_EXEC | WB);
+	let_user_execute(L2, 2);
+	assert_int_equal(fault(L2, READ), SEPT_FILLED);
+	assert_int_equal(perm_of(L2), EPT_READ | EPT_EXEC);
+	assert_int_equal(perm_of(L2 + page), EPT_READ);
+	assert_int_equal(perm_of(L2 + 3 * page), 0);
+	sept_leave(root, 0);
+	root = enter(NULL, EPTP | EPT12_MBE, 0);
+	assert_ptr_not_equal(root, plain);
+	assert_int_equal(sept_eptp(root) & ~EPT_ADDR_MASK, EPTP_WALK4 | MEMTYPE_WB);
+	assert_int_equal(fault(L2, SUPER), SEPT_FILLED);
+	assert_int_equal(perm_of(L2), EPT_READ | EPT_EXEC);
+	assert_int_equal(perm_of(L2 + page), EPT_READ | EPT_USER_EXEC);
+	assert_int_equal(perm_of(L2 + 2 * page), EPT_READ | EPT_EXEC | EPT_USER_EXEC);
+	assert_int_equal(perm_of(L2 + 3 * page), EPT_USER_EXEC);
+	assert_int_equal(fault(L2, USER), SEPT_VIOLATION);
+	assert_int_equal(fault(L2 + page, USER), SEPT_FILLED);
+	assert_int_equal(fault(L2 + page, SUPER), SEPT_VIOLATION);
+	assert_int_equal(r.qual, SUPER | EPT_QUAL_PERM(EPT_READ) | BIT(6));
+	assert_int_equal(sept_audit(s, root), 0);
+	/* INVEPT goes by the address: both roots follow */
+	*entry12(L2 + page, 1) &= ~EPT_USER_EXEC;
+	vcpu0.index = 0;
+	sept_flush(s, &vcpu0, EPTP);
+	assert_int_equal(perm_of(L2 + page), 0);
+	assert_int_equal(EPT_PRESENT(shadow_of(plain, L2 + page).entry), 0);
+	assert_int_equal(perm_of(L2), EPT_READ | EPT_EXEC);
+}
+
+/* L0 forbids code there: in neither mode. The audit sees a permission too many. */
+static void mode_based_execute_and_ept01(void **state)
+{
+	u64 *slot;
+
+	(void)state;
+	assert_true(ept_protect(&ept01, GUARDED, EPT_EXEC, 0));
+	sept_leave(root, 0);
+	root = enter(NULL, EPTP | EPT12_MBE, 0);
+	map12(L2, GUARDED, 1, RWX_WB | EPT_USER_EXEC);
+	let_user_execute(L2, 2);
+	assert_int_equal(fault(L2, READ), SEPT_FILLED);
+	assert_int_equal(perm_of(L2), EPT_READ);
+	assert_int_equal(fault(L2, USER), SEPT_MMIO);
+	assert_int_equal(sept_audit(s, root), 0);
+	slot = hpa_ptr(HPA(sept_eptp(root) & EPT_ADDR_MASK));
+	for (unsigned level = EPT_LEVELS; level > 1; level--)
+		slot = hpa_ptr(HPA(slot[EPT_INDEX(L2, level)] & EPT_ADDR_MASK));
+	slot[EPT_INDEX(L2, 1)] |= EPT_USER_EXEC;
+	assert_int_equal(sept_audit(s, root), 1);
+}
+
 /* Large leaves too, but no table beside them, and nothing where EPT01 has smaller leaves. */
 static void large_neighbours(void **state)
 {
@@ -702,6 +777,8 @@ int main(void)
 		TEST(permissions_of_ept01),
 		TEST(neighbours),
 		TEST(large_neighbours),
+		TEST(mode_based_execute),
+		TEST(mode_based_execute_and_ept01),
 		TEST(neighbours_with_flags),
 		TEST(device_type),
 		TEST(permission_raise),
