@@ -218,6 +218,19 @@ unsigned guest_differs(const struct l1mem *m, gpa_t gpa, const u64 *known, unsig
 	return first;
 }
 
+bool guest_and64(const struct l1mem *m, gpa_t gpa, u64 keep)
+{
+	hpa_t hpa;
+
+	if ((gpa.v & 7) || !l1mem_translate(m, gpa, &hpa, NULL))
+		return false;
+	guest_access_begin();
+	__atomic_and_fetch((u64 *)hpa_ptr(hpa), keep, __ATOMIC_SEQ_CST);
+	guest_access_end();
+	note_write(m, gpa, sizeof(keep));
+	return true;
+}
+
 bool guest_cmpxchg64(const struct l1mem *m, gpa_t gpa, u64 old, u64 new)
 {
 	hpa_t hpa;

@@ -22,6 +22,8 @@ bool guest_read64s(const struct l1mem *m, gpa_t gpa, u64 *out, unsigned n);
 unsigned guest_differs(const struct l1mem *m, gpa_t gpa, const u64 *known, unsigned first);
 bool guest_cmpxchg64(const struct l1mem *m, gpa_t gpa, u64 old, u64 new);
 bool guest_cmpxchg32(const struct l1mem *m, gpa_t gpa, u32 old, u32 new);
+/* Leave only `keep` of it, whatever it is by now. */
+bool guest_and64(const struct l1mem *m, gpa_t gpa, u64 keep);
 
 /* How the guest's CPU translates linear addresses at this moment. */
 struct paging {

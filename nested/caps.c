@@ -32,7 +32,7 @@ static const struct control pin_controls[] = {
 	{ PIN_NMI,	OFFERED },
 	{ PIN_VNMI,	OFFERED },
 	{ PIN_TIMER,	OFFERED },
-	{ PIN_POSTED,	WITHHELD }, /* a notification of L2 would have to be told from one of L1 */
+	{ PIN_POSTED,	OFFERED },
 };
 
 /* SDM "Processor-Based VM-Execution Controls". */

@@ -12,8 +12,6 @@
 #include "nested/internal.h"
 #include "nested/sept_root.h"
 
-#define VTPR_OFFSET 0x80u
-
 #define WINDOWS (PROC_INTR_WINDOW | PROC_NMI_WINDOW)
 
 /* CD and NW reach no hardware (hv/exit_cr.c); of CR4 L2 gets what L1 could have: the rest reads 0 and faults

@@ -6,7 +6,9 @@
  * VM Exits", "Event Blocking".
  */
 #include "hv/exit.h"
+#include "mm/guest_copy.h"
 #include "nested/internal.h"
+#include "nested/posted.h"
 
 #define BLOCKED_STI_SS (INTR_STATE_STI | INTR_STATE_MOV_SS)
 #define INFO_NMI       (INTR_VALID | INTR_TYPE_NMI << 8 | VEC_NMI)
@@ -228,6 +230,34 @@ static bool give_nmi(struct vcpu *v)
 	return false;
 }
 
+/* The virtual interrupt that VMCS02 holds is of a higher class than what L2 serves or lets through. SDM
+ * "Evaluation of Pending Virtual Interrupts". */
+static bool virtual_intr_due(struct vcpu *v)
+{
+	const struct vmcs02 *e = v->nested->current;
+	u8 request, tpr;
+	u16 status;
+
+	if (!(e->m.sec & SEC_VID) || !intr_open())
+		return false;
+	status = vmcs_read16(VMCS_GUEST_INTR_STATUS);
+	request = (u8)status >> 4;
+	return guest_read(&v->guest->mem, GPA(e->v12.virtual_apic + VTPR_OFFSET), &tpr, 1) &&
+	       request > status >> 12 && request > tpr >> 4;
+}
+
+/* SDM "Posted-Interrupt Processing": the notification ends here, what was posted is L2's. */
+static void take_posted(struct vcpu *v)
+{
+	const struct vmcs02 *e = v->nested->current;
+	u8 highest = posted_take(&v->guest->mem, GPA(e->v12.pi_desc), GPA(e->v12.virtual_apic));
+	u16 status = vmcs_read16(VMCS_GUEST_INTR_STATUS);
+
+	vlapic_eoi(v);
+	if (highest > (u8)status)
+		vmcs_write16(VMCS_GUEST_INTR_STATUS, (u16)((status & 0xff00) | highest));
+}
+
 /* SDM "External-Interrupt Exiting": regardless of RFLAGS.IF. True: L1 runs now. */
 static bool give_interrupt(struct vcpu *v)
 {
@@ -235,9 +265,16 @@ static bool give_interrupt(struct vcpu *v)
 	struct l2_exit x = {.reason = EXIT_EXT_INTR};
 
 	if (intr_exits(v)) {
-		if (n->current->v12.exit_ctl & EXIT_ACK_INTR)
-			x.intr.info = INTR_VALID | INTR_TYPE_EXT << 8 | vcpu_intr_ack(v);
 		n->l1_pending |= PEND_INTR;
+		if (n->current->v12.exit_ctl & EXIT_ACK_INTR) {
+			u8 vec = vcpu_intr_ack(v);
+
+			if (v12_pin(n->current, PIN_POSTED) && vec == n->current->v12.pi_vector) {
+				take_posted(v);
+				return false;
+			}
+			x.intr.info = INTR_VALID | INTR_TYPE_EXT << 8 | vec;
+		}
 		reflect(v, &x);
 		return true;
 	}
@@ -333,6 +370,11 @@ enum exit_action gate_l2(struct vcpu *v)
 	}
 	if ((p & PEND_INJECT && give_fault(v)) || give_events(v))
 		return RESUME;
+	/* SDM "Virtual-Interrupt Delivery": it wakes as an external interrupt does. */
+	if (n->activity == ACTIVITY_HLT && virtual_intr_due(v)) {
+		n->activity = ACTIVITY_ACTIVE;
+		v->state = VCPU_RUN;
+	}
 	vmcs02_put(n->current, MIRROR_PROC_CTL, n->current->m.proc | n->l0_windows);
 	if (n->activity != ACTIVITY_ACTIVE)
 		return sleep(v);

@@ -14,7 +14,6 @@
 #define RFLAGS_RESERVED (~(u64)0x3f7fd5) /* all but the defined flags, bit 1 included: see flags_ok */
 #define BLOCKED_STI_SS  (INTR_STATE_STI | INTR_STATE_MOV_SS)
 #define INFO_RESERVED   (~(INTR_VALID | 0xffu))
-#define VTPR_OFFSET     0x80u
 
 /* The upper half is what the rules about RIP look at, and it is that of the last exit. */
 static bool rip_ok(const struct vmcs02 *e)

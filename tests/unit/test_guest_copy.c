@@ -93,6 +93,9 @@ static void compare_exchange_works_once(void **state)
 	assert_false(guest_cmpxchg32(&mem, GPA(0x100c), 0, 7));
 	assert_true(guest_read64(&mem, GPA(0x1008), &v));
 	assert_int_equal(v, 5 | 7ull << 32);
+	assert_true(guest_and64(&mem, GPA(0x1008), ~4ull));
+	assert_true(guest_read64(&mem, GPA(0x1008), &v));
+	assert_int_equal(v, 1 | 7ull << 32);
 }
 
 static void atomic_accesses_must_be_aligned_ram(void **state)
@@ -106,6 +109,8 @@ static void atomic_accesses_must_be_aligned_ram(void **state)
 	assert_false(guest_read64(&mem, GPA(8 * MIB), &v));
 	assert_false(guest_cmpxchg64(&mem, GPA(0xa0000), 0, 1));
 	assert_false(guest_cmpxchg32(&mem, GPA(8 * MIB), 0, 1));
+	assert_false(guest_and64(&mem, GPA(0x1001), 0));
+	assert_false(guest_and64(&mem, GPA(8 * MIB), 0));
 }
 
 /* --- linear: 4 KiB pages, 32-bit paging: page directory at 0x1000, one table at 0x2000 for the first 4 MiB

@@ -204,6 +204,55 @@ static void interrupt_delivery(void)
 	trap_handle(0x62, NULL);
 }
 
+static void l2_sleep(void)
+{
+	asm volatile("sti; hlt; cli");
+	l2_call(hits);
+}
+
+#define ALARM 0x55
+
+static void on_alarm(struct regs *r)
+{
+	(void)r;
+	lapic_eoi();
+}
+
+/* SDM "Virtual-Interrupt Delivery": it ends a halt, whether L2 came there by itself or by the entry. Where it
+ * does not, as in Bochs, the alarm does. */
+static void interrupt_wakes(void)
+{
+	const u64 all = PROC2_VID | PROC2_APIC_REG | PROC2_APIC_ACCESS;
+	struct vm_result r;
+
+	if (!proc2_has(all)) {
+		skip("interrupt-wakes", "not offered");
+		return;
+	}
+	trap_handle(0x62, on_virtual);
+	trap_handle(ALARM, on_alarm);
+	for (u32 halted = 0; halted < 2; halted++) {
+		hits = 0;
+		prepare(halted ? l2_open : l2_sleep, all);
+		vmcs_set_bits(VMCS_PIN_CTL, PIN_EXT_INT);
+		vmcs_clear_bits(VMCS_PROC_CTL, PROC_HLT);
+		vmwrite(VMCS_EOI_EXIT_BITMAP_1, 0);
+		if (halted) {
+			vmwrite(VMCS_GUEST_ACTIVITY_STATE, 1);
+			vmcs_set_bits(VMCS_GUEST_RFLAGS, BIT(9));
+		}
+		*vreg(APIC_IRR + 0x30) = 1u << (0x62 - 0x60);
+		vmwrite(VMCS_GUEST_INTR_STATUS, 0x62);
+		lapic_write(APIC_LVT_TIMER, ALARM);
+		lapic_write(APIC_TIMER_INITIAL, 1000000);
+		r = l2_launch();
+		lapic_write(APIC_TIMER_INITIAL, 0);
+		sti_nop_cli();
+		expect_true(halted ? "wakes-from-entered-halt" : "wakes-from-hlt", l2_called(&r, 1));
+	}
+	trap_handle(0x62, NULL);
+}
+
 void test_main(void)
 {
 	if (!vmx_available() || !vmx_start())
@@ -220,4 +269,5 @@ void test_main(void)
 	register_virtualisation();
 	x2apic_mode();
 	interrupt_delivery();
+	interrupt_wakes();
 }
