@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looks a code address up in section .symbols: of each function, in the order of addresses, the distance to
- * the next one (ULEB128) and the name, whose last letter has bit 7 set. Small rather than fast: only a
- * back-trace asks. */
+ * the next one (ULEB128) and the name in codes, of which the last has bit 7 set. A code is a letter or a pair
+ * of codes. Small rather than fast: only a back-trace asks. */
 #include "hv/symbols.h"
 
 extern const char rodata_start[];
@@ -9,6 +9,8 @@ extern const char rodata_start[];
 extern const u32 symbol_count __attribute__((weak));
 extern const u32 symbol_first __attribute__((weak));
 extern const u8 symbol_list[] __attribute__((weak));
+/* {letter, 0}, or {a code, a code + 1}; codes of a pair are smaller than its own. */
+extern const u8 symbol_codes[][2] __attribute__((weak));
 
 static const u8 *take_distance(const u8 *at, u64 *distance)
 {
@@ -20,15 +22,33 @@ static const u8 *take_distance(const u8 *at, u64 *distance)
 	}
 }
 
-/* A name that is too long is cut. */
+/* A name that is too long is cut. `todo`: no deeper than there are codes, because each is made of smaller
+ * ones. */
+static unsigned put_code(char *name, unsigned n, u8 code)
+{
+	u8 todo[128], left = 0;
+
+	todo[left++] = code;
+	while (left) {
+		const u8 *meaning = symbol_codes[todo[--left]];
+
+		if (meaning[1]) {
+			todo[left++] = (u8)(meaning[1] - 1);
+			todo[left++] = meaning[0];
+		} else if (n < SYMBOL_MAX - 1) {
+			name[n++] = (char)meaning[0];
+		}
+	}
+	return n;
+}
+
 static const u8 *take_name(const u8 *at, char *name)
 {
 	unsigned n = 0;
 
-	do {
-		if (n < SYMBOL_MAX - 1)
-			name[n++] = (char)(*at & 0x7f);
-	} while (!(*at++ & 0x80));
+	do
+		n = put_code(name, n, *at & 0x7f);
+	while (!(*at++ & 0x80));
 	name[n] = 0;
 	return at;
 }

@@ -17,11 +17,19 @@ const u32 symbol_count = 4, symbol_first = 0x200010;
 /* Two names of one address, then a function longer than a byte can tell with a name that is too long, then
  * the last one. */
 #define LONG "cccccccccccccccccccccccccccccccccccccc" /* SYMBOL_MAX - 2 */
-const u8 symbol_list[] = "\0\xe1"
-			 "\x10"
-			 "b\xe2"
-			 "\xb4\x24" LONG "ccc\xe3"
-			 "\0\xe4";
+enum { A, B, C, D, CC, CCCC, CCCCC, CODES };
+extern const u8 symbol_codes[CODES][2];
+const u8 symbol_codes[CODES][2] = {
+	{'a', 0}, {'b', 0}, {'c', 0}, {'d', 0}, {C, C + 1}, {CC, CC + 1}, {C, CCCC + 1},
+};
+/* clang-format off */
+const u8 symbol_list[] = {
+	0, 0x80 | A,
+	0x10, B, 0x80 | B,
+	0xb4, 0x24, CCCC, CCCC, CCCC, CCCC, CCCCC, CCCCC, CCCC, CCCC, CC, CC, CC, 0x80 | CC,
+	0, 0x80 | D,
+};
+/* clang-format on */
 
 static void at(u64 address, const char *name, u64 want)
 {
