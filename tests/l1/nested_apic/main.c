@@ -212,9 +212,12 @@ static void l2_sleep(void)
 
 #define ALARM 0x55
 
+static volatile u32 alarms;
+
 static void on_alarm(struct regs *r)
 {
 	(void)r;
+	alarms++;
 	lapic_eoi();
 }
 
@@ -230,7 +233,6 @@ static void interrupt_wakes(void)
 		return;
 	}
 	trap_handle(0x62, on_virtual);
-	trap_handle(ALARM, on_alarm);
 	for (u32 halted = 0; halted < 2; halted++) {
 		hits = 0;
 		prepare(halted ? l2_open : l2_sleep, all);
@@ -253,6 +255,39 @@ static void interrupt_wakes(void)
 	trap_handle(0x62, NULL);
 }
 
+static void l2_lower_l1_tpr(void)
+{
+	write_cr8(0);
+	asm volatile("nop; nop");
+	l2_call(alarms);
+}
+
+/* Without a TPR shadow CR8 of L2 is L1's own: an interrupt of L1 that waited for it comes now, as an exit or
+ * in L2. */
+static void interrupt_waits_for_l1_tpr(void)
+{
+	struct vm_result r;
+
+	for (u32 exiting = 0; exiting < 2; exiting++) {
+		alarms = 0;
+		l2_prepare(l2_lower_l1_tpr);
+		vmwrite(VMCS_GUEST_RFLAGS, 2 | BIT(9));
+		if (exiting)
+			vmcs_set_bits(VMCS_PIN_CTL, PIN_EXT_INT);
+		lapic_write(APIC_TPR, 0x80);
+		lapic_ipi(0, ICR_SELF | ICR_ASSERT | ALARM);
+		r = l2_launch();
+		expect_eq(exiting ? "l1-tpr-lowered" : "l1-tpr-lowered-no-exit", lapic_read(APIC_TPR), 0);
+		if (exiting) {
+			expect_exit("l1-tpr-exit", r, EXIT_EXT_INT);
+			sti_nop_cli();
+			expect_eq("l1-tpr-taken", alarms, 1);
+			r = l2_run();
+		}
+		expect_true(exiting ? "l1-tpr-goes-on" : "l1-tpr-taken-in-l2", l2_called(&r, 1));
+	}
+}
+
 void test_main(void)
 {
 	if (!vmx_available() || !vmx_start())
@@ -264,7 +299,9 @@ void test_main(void)
 	lapic_enable();
 	vapic = page_alloc();
 	access_page = addr_of(page_alloc());
+	trap_handle(ALARM, on_alarm);
 	tpr_shadow();
+	interrupt_waits_for_l1_tpr();
 	apic_access();
 	register_virtualisation();
 	x2apic_mode();

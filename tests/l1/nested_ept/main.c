@@ -204,6 +204,36 @@ static void misconfigured_above(void)
 	invept(1, ept_pointer(l2_ept()));
 }
 
+#define HOLES_RAM   (16ul << 20) /* from here on pages of RAM are written through the leaf */
+#define HOLES_PAGES 20u
+#define VGA_TEXT    0xb8000ul
+#define NO_RAM      0x90000000ul /* between RAM and the devices */
+
+/* Into pages all over RAM, then what is none. */
+static void l2_over_holes(void)
+{
+	for (u64 i = 0; i < HOLES_PAGES; i++)
+		*(volatile u64 *)ptr_to(HOLES_RAM + i * (PAGE_2M + PAGE_SIZE)) = 0xabc000 + i;
+	l2_value = *(volatile u16 *)ptr_to(VGA_TEXT + 0xf00);
+	l2_call(*(volatile u32 *)ptr_to(NO_RAM + 0x123450));
+}
+
+/* Leaves of 1 GiB that the machine below must take apart: RAM, the video hole, nothing. */
+static void large_leaf_over_holes(u64 root)
+{
+	u32 wrong = 0, nothing = *(volatile u32 *)ptr_to(NO_RAM + 0x123450);
+	struct vm_result r;
+
+	l2_prepare(l2_over_holes);
+	vmwrite(VMCS_EPTP, ept_pointer(root));
+	r = l2_launch();
+	expect_true("1g-no-ram", l2_called(&r, nothing));
+	expect_eq("1g-video-hole", l2_value, *(volatile u16 *)ptr_to(VGA_TEXT + 0xf00));
+	for (u64 i = 0; i < HOLES_PAGES; i++)
+		wrong += *(volatile u64 *)ptr_to(HOLES_RAM + i * (PAGE_2M + PAGE_SIZE)) != 0xabc000 + i;
+	expect_eq("1g-scattered-writes", wrong, 0);
+}
+
 /* The same data through 4 KiB, 2 MiB and 1 GiB leaves, and a 4 KiB alias of another page. */
 static void page_sizes(void)
 {
@@ -243,6 +273,7 @@ static void page_sizes(void)
 	r = l2_run();
 	expect_done("1g-leaf", r);
 	expect_eq("1g-value", l2_value, 0xfeed);
+	large_leaf_over_holes(root);
 }
 
 /* Without A/D flags the CPU reads EPT entries and never writes them (Xen bab2bd8e22). */

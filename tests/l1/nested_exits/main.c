@@ -55,6 +55,13 @@ L2(str, "str %%ax", "a"(0))
 L2(rdrand, "rdrand %%rax", "a"(0))
 L2(rdseed, "rdseed %%rax", "a"(0))
 L2(invpcid, "invpcid (%0), %%rax", "r"(operand), "a"(2ul))
+/* Prefixes that mean nothing there: a segment, an operand size, an address size. */
+L2(cpuid_prefixed, ".byte 0x2e, 0x66, 0x67, 0x48\n\tcpuid", "a"(0), "c"(0), "d"(0))
+L2(rdtsc_prefixed, ".byte 0x66, 0x36, 0x3e\n\trdtsc", "a"(0), "d"(0))
+L2(hlt_prefixed, ".byte 0x66, 0x67\n\thlt", "a"(0))
+L2(invlpg_prefixed, ".byte 0x66, 0x48\n\tinvlpg (%%rax)", "a"(0x123000))
+L2(mov_to_cr3_prefixed, ".byte 0x3e, 0x66\n\tmov %%rax, %%cr3", "a"(read_cr3()))
+L2(pause_prefixed, ".byte 0x2e, 0x67\n\tpause", "a"(0))
 
 struct row {
 	const char *name;
@@ -104,6 +111,14 @@ static const struct row rows[] = {
 	{"str", l2_str, EXIT_LDTR_TR, 0, VMCS_PROC2_CTL, PROC2_DESC_TABLE, 0, 0, true},
 	{"rdrand", l2_rdrand, EXIT_RDRAND, 4, VMCS_PROC2_CTL, PROC2_RDRAND, 0, 0, true},
 	{"rdseed", l2_rdseed, EXIT_RDSEED, 4, VMCS_PROC2_CTL, PROC2_RDSEED, 0, 0, true},
+	{"prefixed-cpuid", l2_cpuid_prefixed, EXIT_CPUID, 6, 0, 0, 0, 0, false},
+	{"prefixed-rdtsc", l2_rdtsc_prefixed, EXIT_RDTSC, 5, VMCS_PROC_CTL, PROC_RDTSC, 0, 0, true},
+	{"prefixed-hlt", l2_hlt_prefixed, EXIT_HLT, 3, VMCS_PROC_CTL, PROC_HLT, 0, 0, false},
+	{"prefixed-invlpg", l2_invlpg_prefixed, EXIT_INVLPG, 5, VMCS_PROC_CTL, PROC_INVLPG, 0x123000, 0,
+	 true},
+	{"prefixed-mov-to-cr3", l2_mov_to_cr3_prefixed, EXIT_CR, 5, VMCS_PROC_CTL, PROC_CR3_LOAD, 0x003, 0,
+	 true},
+	{"prefixed-pause", l2_pause_prefixed, EXIT_PAUSE, 4, VMCS_PROC_CTL, PROC_PAUSE, 0, 0, true},
 	{"invpcid", l2_invpcid, EXIT_INVPCID, 0, VMCS_PROC_CTL, PROC_INVLPG, 0, PROC2_INVPCID, true},
 };
 
@@ -223,6 +238,33 @@ static void in_ring3(void)
 	expect_exit("ring3-vmxoff-exits", r, EXIT_VMXOFF);
 }
 
+/* What L1 leaves to L2 and the machine below carries out: it ends behind its last byte, whatever comes before
+ * the first. */
+static void l2_prefixed_run(void)
+{
+	u64 apic_base, at, behind, port = 0x71;
+
+	asm volatile(".byte 0x66, 0x3e, 0x48\n\trdmsr\n\t"
+		     "shl $32, %%rdx\n\tor %%rdx, %%rax"
+		     : "=a"(apic_base)
+		     : "c"(MSR_APIC_BASE)
+		     : "rdx");
+	asm volatile("lea 1f(%%rip), %0\n\tlea 2f(%%rip), %1\n1:\t.byte 0x2e, 0x67, 0x48\n\tin %%dx, %%al\n2:"
+		     : "=&r"(at), "=&r"(behind)
+		     : "d"(port)
+		     : "rax");
+	l2_call(apic_base << 8 | (behind - at));
+}
+
+static void prefixed(void)
+{
+	struct vm_result r;
+
+	l2_prepare(l2_prefixed_run);
+	r = l2_launch();
+	expect_true("prefixed-run", l2_called(&r, rdmsr(MSR_APIC_BASE) << 8 | 4));
+}
+
 void test_main(void)
 {
 	if (!vmx_available() || !vmx_start())
@@ -244,4 +286,5 @@ void test_main(void)
 	undefined("vmfunc-undefined", l2_try_vmfunc, PROC2_VMFUNC);
 	undefined("getsec-undefined", l2_try_getsec, 0);
 	in_ring3();
+	prefixed();
 }

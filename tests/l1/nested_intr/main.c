@@ -251,6 +251,60 @@ static void sum_of_deliveries(void)
 	expect_eq("rounds-none-lost", lost, 0);
 }
 
+#define IOAPIC        0xfec00000ul
+#define DEVICE_ROUNDS 3000u
+#define SPARE_PIN     23u
+
+/* Selects and reads or writes registers of a device that L1 leaves to L2. */
+static u32 device_register(u32 index, const u32 *value)
+{
+	*(volatile u32 *)ptr_to(IOAPIC) = index;
+	if (value)
+		*(volatile u32 *)ptr_to(IOAPIC + 0x10) = *value;
+	return *(volatile u32 *)ptr_to(IOAPIC + 0x10);
+}
+
+static u32 device_version;
+
+static void l2_use_device(void)
+{
+	u64 wrong = 0;
+
+	for (u32 i = 0; i < DEVICE_ROUNDS; i++) {
+		u32 entry = 0x10000 | (i & 0xff);
+
+		wrong += device_register(1, NULL) != device_version;
+		wrong += device_register(0x10 + 2 * SPARE_PIN, &entry) != entry;
+	}
+	l2_call(wrong);
+}
+
+/* A fast timer of L1 ends L2 between and in the accesses: each is carried out once, for L2. */
+static void timer_and_device(void)
+{
+	struct vm_result r;
+	u32 ticks = 0;
+
+	hits = 0;
+	device_version = device_register(1, NULL);
+	l2_prepare(l2_use_device);
+	vmwrite(VMCS_GUEST_RFLAGS, 2 | RFLAGS_IF);
+	vmcs_set_bits(VMCS_PIN_CTL, PIN_EXT_INT);
+	vmcs_set_bits(VMCS_EXIT_CTL, EXIT_ACK_INT);
+	lapic_write(APIC_TIMER_DIVIDE, 0xb);
+	lapic_write(APIC_LVT_TIMER, VECTOR | LVT_PERIODIC);
+	lapic_write(APIC_TIMER_INITIAL, 7001);
+	for (r = l2_launch(); r.reason == EXIT_EXT_INT; r = l2_run()) {
+		ticks++;
+		lapic_eoi();
+	}
+	lapic_write(APIC_TIMER_INITIAL, 0);
+	lapic_write(APIC_LVT_TIMER, LVT_MASKED);
+	sti_nop_cli();
+	expect_true("device-each-access-once", l2_called(&r, 0));
+	expect_true("device-timer-came", ticks >= 5);
+}
+
 void test_main(void)
 {
 	if (!vmx_available())
@@ -265,4 +319,5 @@ void test_main(void)
 	window();
 	halt();
 	sum_of_deliveries();
+	timer_and_device();
 }
