@@ -23,6 +23,7 @@
 #include "hv/vmcs_init.h"
 #include "hv/vmx_on.h"
 #include "hv/x86.h"
+#include "hyperv/client.h"
 #include "hyperv/hyperv.h"
 #include "mm/hostpt.h"
 #include "mm/memmap.h"
@@ -121,6 +122,7 @@ static void take_memory(void)
 	mtrr_read();
 	palloc_init(&boot_info.mem);
 	hostpt_init(&boot_info.mem, 0);
+	hv_client_protect();
 	palloc_add_high(&boot_info.mem);
 	if (fb)
 		hostpt_map_framebuffer(fb->base, (u64)fb->pitch * fb->height);
@@ -138,6 +140,8 @@ static void own_interrupts(void)
 
 static void vmx_everywhere(void)
 {
+	if (!hv_client_cpu())
+		stop("no memory");
 	if (!vmx_on())
 		stop("VMXON failed");
 	cpus[0]->online = true;
@@ -150,6 +154,8 @@ static void patch_code(void)
 	bool smap = cpuid(0, 0).eax >= 7 && cpuid(7, 0).ebx & BIT32(20);
 
 	static_keys_set(smap ? BIT32(KEY_SMAP) : 0);
+	if (options.hv_guest && hv_client_offered())
+		hv_client_patch();
 }
 
 /* What every guest's CPU looks like; needs VMX and the clock's rate. */
@@ -169,6 +175,8 @@ static void print_facts(void)
 		 *boot_info.loader ? boot_info.loader : "unknown loader", nr_cpus, nr_cpus == 1 ? "" : "s",
 		 (unsigned long long)(palloc_free_bytes() / MIB), (unsigned long long)(tsc_hz / 1000000),
 		 (unsigned long long)(tsc_hz / 1000 % 1000));
+	if (hv_client)
+		log_info("Hyper-V's interface below: VMCSs are enlightened");
 }
 
 /* The second half, on the boot CPU's own stack with its guard page. */

@@ -11,6 +11,7 @@
 #include "hv/tsc.h"
 #include "hv/vmx_on.h"
 #include "hv/x86.h"
+#include "hyperv/client.h"
 #include "mm/palloc.h"
 
 #define INIT_WAIT_US   10000
@@ -38,6 +39,8 @@ void ap_main(u32 slot)
 	cpu_init(c);
 	lapic_init(false);
 	slot_refusal[slot] = vmx_refusal();
+	if (!slot_refusal[slot] && !hv_client_cpu())
+		slot_refusal[slot] = "no memory";
 	if (!slot_refusal[slot] && !vmx_on())
 		slot_refusal[slot] = "VMXON failed";
 	__atomic_store_n(&slot_done[slot], true, __ATOMIC_RELEASE);

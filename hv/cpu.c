@@ -11,6 +11,7 @@
  * guard, 2 pages NMI, guard, 2 pages #DF, guard, 2 pages #MC, guard, 6 pages main.
  */
 #define STACKS_ORDER   4
+#define CPU_ORDER      1 /* the second page is hyperv/client's window */
 #define STACK_MAIN_TOP 16
 #define IST_TOP(n)     (3 * (n)) /* page index behind IST stack n */
 
@@ -60,7 +61,7 @@ static void fill_gdt(struct cpu *c)
 
 struct cpu *cpu_create(u32 apic_id)
 {
-	struct cpu *c = nr_cpus < CPUS_MAX ? page_alloc() : NULL;
+	struct cpu *c = nr_cpus < CPUS_MAX ? pages_alloc(CPU_ORDER) : NULL;
 
 	if (!c)
 		return NULL;

@@ -50,8 +50,10 @@ struct cpu {
 	u8 tss[104];
 	void *stacks; /* guard pages and the stacks of NMI, #DF, #MC below stack_top */
 	void *vmxon_page;
-	u64 nmis;       /* host NMIs seen */
-	struct pmu pmu; /* what its PMU's registers hold; counts as of the last vCPU's leaving */
+	u64 nmis;         /* host NMIs seen */
+	struct pmu pmu;   /* what its PMU's registers hold; counts as of the last vCPU's leaving */
+	u64 *evmcs_entry; /* hyperv/client: of the page behind this structure */
+	void *assist;     /* hyperv/client: VP assist page */
 };
 
 extern struct cpu *cpus[CPUS_MAX];

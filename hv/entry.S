@@ -6,6 +6,7 @@
 #include "hv/offsets.h"
 
 #define INSN_ERROR_FIELD	0x4400
+#define INSN_ERROR_SITE		(0x120 << 22)	/* hv/vmcs.h: VMCS_KEY of it << VMCS_SITE_SHIFT */
 #define ERROR_NOT_LAUNCHED	5	/* SDM "VM-Instruction Error Numbers": VMRESUME with non-launched VMCS */
 
 	.text
@@ -64,7 +65,11 @@ vmx_entry_failed:
 	mov	%gs:CPU_STACK_TOP, %rsp
 	xor	%ebp, %ebp
 	mov	$INSN_ERROR_FIELD, %eax
-	vmread	%rax, %rax
+2:	vmread	%rax, %rax
+	jbe	vmcs_access_failed
+	.pushsection .vmcs_sites, "a"
+	.long	2b + INSN_ERROR_SITE
+	.popsection
 	cmp	$ERROR_NOT_LAUNCHED, %eax
 	jne	1f
 	mov	%gs:CPU_RUNNING, %rax

@@ -132,7 +132,7 @@ static void env_set_reg(void *ctx, unsigned reg, u64 value)
 	vcpu_set_reg(((struct mmio *)ctx)->v, reg, value);
 }
 
-static unsigned code_bits(const struct mmio *x)
+static inline __attribute__((always_inline)) unsigned code_bits(const struct mmio *x)
 {
 	if (x->bits64)
 		return 64;

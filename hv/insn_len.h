@@ -21,13 +21,13 @@ static inline void insn_advance_inline(u64 length)
 	u64 rip = VMCS_GUEST_RIP, next, state;
 
 	asm("" : "+r"(rip)); /* the number is loaded once */
-	next = vmcs_read_sure(rip) + length;
+	next = vmcs_read_sure_by(rip, VMCS_GUEST_RIP) + length;
 
 	if (unlikely((u32)next < (u32)length)) {
 		next = insn_wrapped_rip(next);
 		rip = VMCS_GUEST_RIP;
 	}
-	vmcs_write_sure(rip, next);
+	vmcs_write_sure_by(rip, VMCS_GUEST_RIP, next);
 	state = vmcs_read_sure(VMCS_GUEST_INTR_STATE);
 	if (unlikely(state & (INTR_STATE_STI | INTR_STATE_MOV_SS)))
 		insn_end_blocking(state);

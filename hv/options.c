@@ -211,6 +211,12 @@ static bool opt_mitigations(struct options *opt, struct text value)
 	return text_is(value, "off") || text_is(value, "auto");
 }
 
+static bool opt_hv_guest(struct options *opt, struct text value)
+{
+	opt->hv_guest = !text_is(value, "off");
+	return text_is(value, "off") || text_is(value, "auto");
+}
+
 static bool opt_trace(struct options *opt, struct text value)
 {
 	return set_bool(value, &opt->trace);
@@ -220,8 +226,9 @@ static const struct {
 	const char *name;
 	option_fn *set;
 } option_table[] = {
-	{"console", opt_console}, {"loglevel", opt_loglevel},       {"when-done", opt_when_done},
-	{"panic", opt_panic},     {"mitigations", opt_mitigations}, {"trace", opt_trace},
+	{"console", opt_console},   {"loglevel", opt_loglevel},       {"when-done", opt_when_done},
+	{"panic", opt_panic},       {"mitigations", opt_mitigations}, {"trace", opt_trace},
+	{"hv-guest", opt_hv_guest},
 };
 
 static const struct options defaults = {
@@ -231,6 +238,7 @@ static const struct options defaults = {
 	.when_done = END_POWEROFF,
 	.on_panic = END_HALT,
 	.mitigations = true,
+	.hv_guest = true,
 };
 
 /* False: *err is set. */

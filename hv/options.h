@@ -19,6 +19,7 @@ struct options {
 	enum log_level loglevel;
 	enum ending when_done, on_panic;
 	bool mitigations; /* false: off */
+	bool hv_guest;    /* use Hyper-V's interface of the hypervisor below, if there is one */
 	bool trace;
 };
 

@@ -44,6 +44,7 @@ struct vcpu *vcpu_create(struct guest *g, u32 index, struct cpu *cpu)
 		vcpu_destroy(v);
 		return NULL;
 	}
+	v->vmcs01.steady_bitmap = true;
 	v->cpuid1_ecx = cpuid_own_ecx(v);
 	return v;
 }

@@ -8,21 +8,23 @@
 #include "hv/x86.h"
 #include "mm/palloc.h"
 
-/* The operand is the region's machine address, which is what `page` holds. */
-static bool vmptrld(const struct vmcs *vmcs)
-{
-	bool fail;
+u32 vmcs_format;
 
-	asm volatile("vmptrld %1" : "=@ccbe"(fail) : "m"(vmcs->page) : "memory");
-	return !fail;
+/* The operand is the region's machine address, which is what `page` holds. */
+static inline void vmptrld(const struct vmcs *vmcs)
+{
+	asm volatile("1: vmptrld (%[a])\n\t" VMCS_SITE
+		     :
+		     : [a] "r"(&vmcs->page), VMCS_SITE_KEY(VMCS_KEY_LOAD)
+		     : "cc", "memory");
 }
 
-static bool vmclear(hpa_t a)
+static void vmclear(const struct vmcs *vmcs)
 {
-	bool fail;
-
-	asm volatile("vmclear %1" : "=@ccbe"(fail) : "m"(a.v) : "memory");
-	return !fail;
+	asm volatile("1: vmclear (%[a])\n\t" VMCS_SITE
+		     :
+		     : [a] "D"(&vmcs->page), VMCS_SITE_KEY(VMCS_KEY_CLEAR)
+		     : "cc", "memory");
 }
 
 bool vmcs_create(struct vmcs *vmcs)
@@ -31,7 +33,7 @@ bool vmcs_create(struct vmcs *vmcs)
 
 	if (!page)
 		return false;
-	*page = (u32)rdmsr(MSR_VMX_BASIC) & 0x7fffffffu;
+	*page = vmcs_format ? vmcs_format : (u32)rdmsr(MSR_VMX_BASIC) & 0x7fffffffu;
 	*vmcs = (struct vmcs){.page = page};
 	return true;
 }
@@ -43,53 +45,67 @@ void vmcs_clear(struct vmcs *vmcs)
 	struct cpu *c = this_cpu();
 
 	BUG_ON(vmcs->cpu && vmcs->cpu != c);
-	BUG_ON(!vmclear(ptr_hpa(vmcs->page)));
+	vmclear(vmcs);
 	vmcs->cpu = NULL;
 	if (c->current == vmcs)
 		c->current = NULL;
 }
 
-/* Clear it, when it is active nowhere; then make it current. */
+/* VMPTRLD; hyperv/client wants `current` set. */
+static inline void make_current(struct cpu *c, struct vmcs *vmcs)
+{
+	c->current = vmcs;
+	vmptrld(vmcs);
+}
+
+/* Clear it, because it is active nowhere; then make it current. */
 static __attribute__((noinline)) void first_load(struct vmcs *vmcs)
 {
 	struct cpu *c = this_cpu();
 
-	if (!vmcs->cpu) {
-		BUG_ON(!vmclear(ptr_hpa(vmcs->page)));
-		vmcs->cpu = c;
-	}
-	BUG_ON(vmcs->cpu != c);
-	BUG_ON(!vmptrld(vmcs));
-	c->current = vmcs;
+	BUG_ON(vmcs->cpu);
+	vmclear(vmcs);
+	vmcs->cpu = c;
+	make_current(c, vmcs);
 }
 
 void vmcs_load(struct vmcs *vmcs)
 {
 	struct cpu *c = this_cpu();
-	bool fail;
 
 	if (c->current == vmcs)
 		return;
-	if (unlikely(vmcs->cpu != c)) {
+	if (likely(vmcs->cpu == c))
+		make_current(c, vmcs);
+	else
 		first_load(vmcs);
-		return;
-	}
-	/* The pointer to the page is its machine address. */
-	asm volatile("vmptrld %1" : "=@ccbe"(fail) : "m"(vmcs->page) : "memory");
-	if (unlikely(fail)) {
-		first_load(vmcs); /* which finds it out again, and says so */
-		return;
-	}
-	c->current = vmcs;
 }
 
-void vmcs_access_failed(u64 rip)
+/* The site whose branch goes to `target`; 0: none. */
+static u64 site_of(u64 target)
 {
+	for (const u32 *s = vmcs_sites; s < vmcs_sites_end; s++) {
+		const u8 *code = hpa_ptr(HPA(*s & MASK(VMCS_SITE_SHIFT)));
+		const u8 *branch = vmcs_site_branch(code);
+		s32 rel;
+
+		if (!branch)
+			continue;
+		memcpy(&rel, branch + 2, sizeof(rel));
+		if ((uintptr_t)branch + VMCS_BRANCH + (u64)(s64)rel == target)
+			return (uintptr_t)code;
+	}
+	return 0;
+}
+
+void vmcs_access_failed(void)
+{
+	u64 rip = site_of((uintptr_t)__builtin_return_address(0) - 5); /* the length of a CALL */
 	char name[SYMBOL_MAX] = "?";
 	u64 offset = 0;
 
 	symbol_at(rip, name, &offset);
-	panic("VMREAD or VMWRITE failed in %s+%#llx (%#llx)", name, (unsigned long long)offset,
+	panic("VMX instruction failed in %s+%#llx (%#llx)", name, (unsigned long long)offset,
 	      (unsigned long long)rip);
 }
 
@@ -145,6 +161,8 @@ static bool is_everywhere(u32 enc)
 
 void vmcs_prove(void)
 {
+	if (vmcs_format)
+		return; /* hyperv/client has a place for each field, or keeps its instruction */
 	for (size_t i = 0; i < ARRAY_SIZE(encodings); i++) {
 		u32 enc = encodings[i];
 

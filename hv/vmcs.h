@@ -191,11 +191,14 @@ struct cpu;
 /* One hardware VMCS region. */
 struct vmcs {
 	void *page;
-	struct cpu *cpu; /* where it is active (not cleared), NULL: nowhere */
+	struct cpu *cpu;    /* where it is active (not cleared), NULL: nowhere */
+	bool steady_bitmap; /* nothing changes in its MSR bitmap's page while it is active */
 };
 
 /* Allocate the region and put the revision id into it. False: no memory. */
 bool vmcs_create(struct vmcs *vmcs);
+/* What stands in the first word of a region; 0: the revision of VMX_BASIC. */
+extern u32 vmcs_format;
 /* VMCLEAR; only on the CPU where it is active. */
 void vmcs_clear(struct vmcs *vmcs);
 /* Make it current on this CPU (VMPTRLD only when it is not). Everything that switches VMCSs goes through
@@ -206,63 +209,157 @@ void vmcs_dump(void);
  * missing. Once, with some VMCS current, before vmcs_read_sure and its like are used. */
 void vmcs_prove(void);
 
-/* A VMREAD or VMWRITE of L0 failed: a field this CPU lacks, or no current VMCS. `rip` is the instruction. */
-void vmcs_access_failed(u64 rip) __attribute__((noreturn));
+/* A VMREAD, VMWRITE, VMPTRLD or VMCLEAR of L0 failed: a field this CPU lacks, or no current VMCS. Called from
+ * the far end of the site's branch. */
+void vmcs_access_failed(void) __attribute__((noreturn));
 
-/* The failing path stands far away and knows its place: an access costs the instruction and one branch. */
-#define VMCS_ACCESS_CHECK                                                                                    \
+/*
+ * Each site, the instruction "1:" and the branch behind it, is listed in section .vmcs_sites, for messages
+ * and so that hyperv/client can put another instruction there: the address in the low bits, and in the others
+ * which field it is, when the compiler knows. tools/vmx-sites finds instructions that are not listed.
+ */
+#define VMCS_SITE_SHIFT   22 /* the image ends below 4 MiB (linker.ld) */
+#define VMCS_KEY(f)       (((f) >> 13 & 3) << 7 | ((f) >> 10 & 3) << 5 | ((f) >> 1 & 31))
+#define VMCS_KEY_FIELD(k) (((k) >> 7 & 3) << 13 | ((k) >> 5 & 3) << 10 | ((k)&31) << 1)
+#define VMCS_KEYS         512u
+#define VMCS_KEY_ANY      511u /* no field has this number */
+#define VMCS_KEY_LOAD     510u /* VMPTRLD of this_cpu()->current */
+#define VMCS_KEY_CLEAR    509u /* VMCLEAR of the operand at RDI */
+
+extern const u32 vmcs_sites[], vmcs_sites_end[];
+
+/* A site that cannot fail has no branch, but so many prefixes, which mean nothing there, in front. */
+#define VMCS_SURE_PREFIX  0x3e
+#define VMCS_SURE_PADDING 6
+#define VMCS_BRANCH       6u /* bytes of jbe rel32 */
+
+/* The branch of the site at `code`; NULL: it has none. */
+static inline const u8 *vmcs_site_branch(const u8 *code)
+{
+	const u8 *at = code + 3;
+
+	if (*code == VMCS_SURE_PREFIX)
+		return NULL;
+	while (at[0] != 0x0f || at[1] != 0x86)
+		at++;
+	return at;
+}
+
+/*
+ * One line each, because the compiler takes an asm's lines for its size when it decides what to inline. The
+ * prefixes of a sure access make room for what hyperv/client writes; the DS segment is that of no override in
+ * 64-bit mode.
+ */
+asm(".macro vmcs_record value:req\n"
+    ".pushsection .vmcs_sites, \"a\"\n"
+    ".long \\value\n"
+    ".popsection\n"
+    ".endm\n"
+    ".macro vmcs_sure insn:req, from:req, to:req, key:req\n"
+    "1: .byte 0x3e, 0x3e, 0x3e, 0x3e, 0x3e, 0x3e\n"
+    "\\insn \\from, \\to\n"
+    "vmcs_record 1b+\\key\n"
+    ".endm");
+
+/* The failing path stands far away: an access costs the instruction and one branch. */
+#define VMCS_SITE                                                                                            \
 	"jbe 2f\n\t"                                                                                         \
 	".pushsection .text.unlikely, \"ax\"\n"                                                              \
-	"2:\tmov $1b, %%edi\n\t"                                                                             \
-	"jmp vmcs_access_failed\n\t"                                                                         \
-	".popsection"
+	"2:\tcall vmcs_access_failed\n\t"                                                                    \
+	".popsection\n\t"                                                                                    \
+	"vmcs_record 1b+%c[key]"
+#define VMCS_SITE_KEY(k) [key] "i"((k) << VMCS_SITE_SHIFT)
 
-static inline u64 vmcs_read_raw(u32 field)
+#define VMCS_READ_SITE(value, field, k)                                                                      \
+	asm volatile("1: vmread %[f], %[v]\n\t" VMCS_SITE                                                    \
+		     : [v] "=r"(value)                                                                       \
+		     : [f] "r"((u64)(field)), VMCS_SITE_KEY(k)                                               \
+		     : "cc", "memory")
+/* `how`: volatile; with inline too, the compiler takes it for as small as it is. */
+#define VMCS_WRITE_SITE(value, field, k) VMCS_WRITE_AS(volatile, value, field, k)
+#define VMCS_WRITE_AS(how, value, field, k)                                                                  \
+	asm how("1: vmwrite %[v], %[f]\n\t" VMCS_SITE                                                        \
+		:                                                                                            \
+		: [v] "r"(value), [f] "r"((u64)(field)), VMCS_SITE_KEY(k)                                    \
+		: "cc", "memory")
+
+/* Code that is built for size has one copy a file. */
+#ifdef __OPTIMIZE_SIZE__
+#define VMCS_INLINE inline
+#else
+#define VMCS_INLINE inline __attribute__((always_inline))
+#endif
+
+static VMCS_INLINE u64 vmcs_read_raw(const u32 field)
 {
 	u64 value;
 
-	asm volatile("1: vmread %1, %0\n\t" VMCS_ACCESS_CHECK
-		     : "=r"(value)
-		     : "r"((u64)field)
-		     : "cc", "memory");
+	if (__builtin_constant_p(field))
+		VMCS_READ_SITE(value, field, VMCS_KEY(field));
+	else
+		VMCS_READ_SITE(value, field, VMCS_KEY_ANY);
 	return value;
 }
 
-static inline void vmcs_write_raw(u32 field, u64 value)
+static VMCS_INLINE void vmcs_write_raw(const u32 field, u64 value)
 {
-	asm volatile("1: vmwrite %1, %0\n\t" VMCS_ACCESS_CHECK
-		     :
-		     : "r"((u64)field), "r"(value)
-		     : "cc", "memory");
+	if (__builtin_constant_p(field))
+		VMCS_WRITE_SITE(value, field, VMCS_KEY(field));
+	else
+		VMCS_WRITE_SITE(value, field, VMCS_KEY_ANY);
 }
 
 /*
  * Without the failing path, for the hottest places: fields that every processor with VMX has (vmcs_prove has
- * tried them), where a VMCS is current beyond doubt, such as behind an exit.
+ * tried them), where a VMCS is current beyond doubt, such as behind an exit. _by: a register has the number
+ * already.
  */
-static inline u64 vmcs_read_sure(u64 f)
+static inline __attribute__((always_inline)) u64 vmcs_read_sure_by(u64 in_register, const u32 field)
 {
 	u64 value;
 
-	asm volatile("vmread %1, %0" : "=r"(value) : "r"(f) : "cc");
+	asm volatile("vmcs_sure vmread, %[f], %[v], %c[key]"
+		     : [v] "=r"(value)
+		     : [f] "r"(in_register), VMCS_SITE_KEY(VMCS_KEY(field))
+		     : "cc");
 	return value;
 }
 
-static inline void vmcs_write_sure(u64 f, u64 value)
+static inline __attribute__((always_inline)) void vmcs_write_sure_by(u64 in_register, const u32 field,
+								     u64 value)
 {
-	asm volatile("vmwrite %1, %0" : : "r"(f), "r"(value) : "cc");
+	asm volatile("vmcs_sure vmwrite, %[v], %[f], %c[key]"
+		     :
+		     : [v] "r"(value), [f] "r"(in_register), VMCS_SITE_KEY(VMCS_KEY(field))
+		     : "cc");
 }
 
-/* The same to and from memory, which is written and read 8 bytes wide whatever the field's width: a narrower
- * field takes the low ones and reads as zero-extended. */
-static inline void vmcs_read_to(u64 f, void *to)
+static inline __attribute__((always_inline)) u64 vmcs_read_sure(const u32 field)
 {
-	asm volatile("vmread %1, %0" : "=m"(*(u64 *)to) : "r"(f) : "cc");
+	return vmcs_read_sure_by(field, field);
 }
 
-static inline void vmcs_write_from(u64 f, const void *from)
+static inline __attribute__((always_inline)) void vmcs_write_sure(const u32 field, u64 value)
 {
-	asm volatile("vmwrite %1, %0" : : "r"(f), "m"(*(const u64 *)from) : "cc");
+	vmcs_write_sure_by(field, field, value);
+}
+
+/* The same to and from memory (not on the stack, see hyperv/patch.c), which is written and read 8 bytes wide
+ * whatever the field's width: a narrower field takes the low ones and reads as zero-extended. */
+static inline __attribute__((always_inline)) void vmcs_read_to(const u32 f, void *to)
+{
+	asm volatile("vmcs_sure vmread, %[f], \"%[v]\", %c[key]"
+		     : [v] "=m"(*(u64 *)to)
+		     : [f] "r"((u64)f), VMCS_SITE_KEY(VMCS_KEY(f))
+		     : "cc");
+}
+
+static inline __attribute__((always_inline)) void vmcs_write_from(const u32 f, const void *from)
+{
+	asm volatile("vmcs_sure vmwrite, \"%[v]\", %[f], %c[key]"
+		     :
+		     : [f] "r"((u64)f), [v] "m"(*(const u64 *)from), VMCS_SITE_KEY(VMCS_KEY(f))
+		     : "cc");
 }
 
 #define VMCS_ACCESS(bits, w)                                                                                 \

@@ -152,6 +152,29 @@ void hostpt_guard(const void *page)
 	spin_unlock(&lock);
 }
 
+void hostpt_make_code(const void *start, size_t size)
+{
+	spin_lock(&lock);
+	protect(start, (const char *)start + size, 0);
+	spin_unlock(&lock);
+}
+
+u64 *hostpt_window(const void *page)
+{
+	u64 *entry;
+
+	spin_lock(&lock);
+	entry = entry_of((uintptr_t)page, 1);
+	spin_unlock(&lock);
+	return entry;
+}
+
+void hostpt_window_set(u64 *entry, const void *page, hpa_t to)
+{
+	*entry = to.v | PTE_P | PTE_RW | PTE_A | PTE_D | nx;
+	asm volatile("invlpg (%0)" : : "r"(page) : "memory");
+}
+
 static void *map_io(hpa_t a, u64 size, u64 cache)
 {
 	spin_lock(&lock);

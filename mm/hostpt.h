@@ -22,6 +22,11 @@ void *hostpt_map_device(hpa_t a, u64 size);
 /* Make [a, a + size) readable if it lies above what is mapped (firmware tables); what is mapped already stays
  * as it is. */
 void hostpt_need(hpa_t a, u64 size);
+/* Pages of L0's data become code: to be run, not to be written. Boot CPU only. */
+void hostpt_make_code(const void *start, size_t size);
+/* The entry that maps this page, for hostpt_window_set; then map another page there, on this CPU alone. */
+u64 *hostpt_window(const void *page);
+void hostpt_window_set(u64 *entry, const void *page, hpa_t to);
 /* As hostpt_map_device, but write-combining: a framebuffer. */
 void *hostpt_map_framebuffer(hpa_t a, u64 size);
 /* A #PF of root mode whose translation was stale: the tables allow the access by now. `error` as pushed by

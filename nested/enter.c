@@ -263,7 +263,8 @@ static bool is_quiet(const struct vcpu *v, const struct vmcs02 *e)
 }
 
 /* SDM "Event Injection", "Activity State". `intr`: an interrupt may wait for L1. */
-static inline enum exit_action begin_l2(struct vcpu *v, struct vmcs02 *e, bool intr)
+static inline __attribute__((always_inline)) enum exit_action begin_l2(struct vcpu *v, struct vmcs02 *e,
+								       bool intr)
 {
 	struct nested *n = v->nested;
 	const struct vmcs12 *c = &e->v12;

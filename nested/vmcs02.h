@@ -161,7 +161,7 @@ static inline void vmcs02_put(struct vmcs02 *e, enum mirror slot, u64 value)
 		return;
 	e->known |= BIT(slot);
 	e->mirror[slot] = value;
-	vmcs_write_raw(mirror_encoding[slot], value);
+	VMCS_WRITE_AS(volatile inline, value, mirror_encoding[slot], VMCS_KEY_ANY);
 }
 
 #endif

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nidus as a guest of itself: every level finds its machine on the platform of the one below, and tells how it ended."""
+import re
+
 import pytest
 
 import client
@@ -10,11 +12,14 @@ LONG = pytest.mark.long
 
 @pytest.fixture
 def nested(iso, guest, l1_images, bochs):
-    """nested(["l1", "l2"], "pit", ...): the machine after L1 program `pit` has run in Nidus l2 in Nidus l1 in Nidus."""
+    """nested(["l1", "l2"], "pit", ...): the machine after L1 program `pit` has run in Nidus l2 in Nidus l1 in Nidus.
 
-    def run(levels, *programs, cpus=1, seconds=60, **settings):
+    `level` are further settings of each Nidus as a guest, others those of the programs.
+    """
+
+    def run(levels, *programs, cpus=1, seconds=60, level=(), **settings):
         inner = [guest(name, kernel=l1_images / f"{name}.elf", mem="64M", vcpus=cpus, **settings) for name in programs]
-        outer = guest_list.nest(inner, [[("name", name)] for name in levels], BUILD / "nidus32.elf")
+        outer = guest_list.nest(inner, [[("name", name), *level] for name in levels], BUILD / "nidus32.elf")
         memory = outer[0].memory + 256 * client.MIB
         computer = bochs(iso(outer), cpus=cpus, memory=memory)
         computer.wait_end(seconds * client.SLOWNESS)
@@ -69,6 +74,36 @@ def test_platform_of_the_platform(program, cpus, nested):
     computer = nested(["l1"], program, cpus=cpus)
     assert_all_passed(said_by(computer, ["l1"]))
     assert_endings(computer, ["l1"], program, "exit 0")
+
+
+def enlightened_entries(text):
+    """How many entries by enlightened VMCS a Nidus tells of at its guest's end; None: its guest has no such interface."""
+    match = re.search(r"^nidus: guest l\d hyperv: (\d+) evmcs entries, .* (\d+) msr bitmaps kept", text, re.MULTILINE)
+    return match and (int(match[1]), int(match[2]))
+
+
+@pytest.mark.parametrize("program, cpus, levels", [
+    pytest.param("demo", 1, ["l1"], id="demo"),
+    pytest.param("ipi", 4, ["l1"], id="four-cpus"),
+    pytest.param("nested_msr_lists", 1, ["l1"], id="nested"),
+    pytest.param("demo", 1, ["l1", "l2"], id="two-consumers", marks=LONG),
+])
+def test_enlightened(program, cpus, levels, nested):
+    """On Hyper-V's interface a Nidus keeps its VMCSs as enlightened ones, and everything goes on as before."""
+    computer = nested(levels, program, cpus=cpus, level=[("hyperv", "on")], seconds=100)
+    assert_all_passed(said_by(computer, levels))
+    assert_endings(computer, levels, program, "exit 0")
+    for depth in range(len(levels)):
+        assert "nidus: Hyper-V's interface below: VMCSs are enlightened" in said_by(computer, levels[:depth + 1]).splitlines()
+        entries, kept = enlightened_entries(said_by(computer, levels[:depth]))
+        assert entries > kept > 0
+
+
+def test_not_enlightened_when_told(nested):
+    computer = nested(["l1"], "cpuid_rules", level=[("hyperv", "on"), ("cmdline", "hv-guest=off")])
+    assert_all_passed(said_by(computer, ["l1"]))
+    assert "enlightened" not in said_by(computer, ["l1"])
+    assert enlightened_entries(computer.text) == (0, 0)
 
 
 def test_exit_status_comes_through(nested):

@@ -31,7 +31,7 @@ static void defaults(void **state)
 {
 	(void)state;
 	assert_int_equal(parse(""), 0);
-	assert_true(opt.com1 && !opt.screen_given && opt.mitigations && !opt.trace);
+	assert_true(opt.com1 && !opt.screen_given && opt.mitigations && opt.hv_guest && !opt.trace);
 	assert_int_equal(opt.baud, 115200);
 	assert_int_equal(opt.loglevel, LOG_INFO);
 	assert_int_equal(opt.when_done, END_POWEROFF);
@@ -41,14 +41,14 @@ static void every_option(void **state)
 {
 	(void)state;
 	assert_int_equal(parse(" console=com1,9600,vga  loglevel=debug when-done=halt\tpanic=reboot "
-			       "mitigations=off trace=on "),
+			       "mitigations=off trace=on hv-guest=off "),
 			 0);
 	assert_true(opt.com1 && opt.vga && !opt.fb && opt.screen_given);
 	assert_int_equal(opt.baud, 9600);
 	assert_int_equal(opt.loglevel, LOG_DEBUG);
 	assert_int_equal(opt.when_done, END_HALT);
 	assert_int_equal(opt.on_panic, END_REBOOT);
-	assert_false(opt.mitigations);
+	assert_false(opt.mitigations || opt.hv_guest);
 	assert_true(opt.trace);
 	assert_int_equal(parse("console=none"), 0);
 	assert_true(!opt.com1 && !opt.vga && !opt.fb && opt.screen_given);
@@ -84,6 +84,7 @@ static void malformed_values_stop(void **state)
 		{"panic=on", "panic", "on"},
 		{"mitigations=on", "mitigations", "on"},
 		{"trace=maybe", "trace", "maybe"},
+		{"hv-guest=on", "hv-guest", "on"},
 	};
 
 	(void)state;
