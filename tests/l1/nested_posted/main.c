@@ -155,6 +155,42 @@ static void another_vector(void)
 	expect_true("posted-after-another", l2_called(&r, 1));
 }
 
+#define POSTS 2000u
+
+/* As an L1 posts for an L2 on another CPU: the request, then ON, and a notification if it was clear. */
+static void poster(u64 arg)
+{
+	(void)arg;
+	for (u32 i = 0; i < POSTS; i++) {
+		while (hits != i)
+			cpu_pause();
+		__atomic_fetch_or(&descriptor[POSTED / 64], BIT(POSTED % 64), __ATOMIC_SEQ_CST);
+		if (!(__atomic_fetch_or(&descriptor[4], 1, __ATOMIC_SEQ_CST) & 1))
+			lapic_ipi(cpus[0].apic_id, ICR_ASSERT | NOTIFY);
+	}
+}
+
+static void l2_take_all(void)
+{
+	touch();
+	asm volatile("sti");
+	for (u32 i = 0; i < 100000000 && hits < POSTS; i++)
+		cpu_pause();
+	asm volatile("cli");
+	l2_call(hits);
+}
+
+static void from_another_cpu(void)
+{
+	struct vm_result r;
+
+	prepare(l2_take_all);
+	cpu_run(1, poster, 0);
+	r = l2_launch();
+	expect_true("posted-by-another-cpu", l2_called(&r, POSTS));
+	cpu_wait_for(1, 1000000);
+}
+
 void test_main(void)
 {
 	if (!vmx_available() || !vmx_start())
@@ -174,4 +210,6 @@ void test_main(void)
 	from_the_timer("posted-while-running", l2_spin);
 	from_the_timer("posted-while-halted", l2_sleep);
 	another_vector();
+	if (cpu_start_all() == 2)
+		from_another_cpu();
 }
