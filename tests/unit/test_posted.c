@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 #include "nested/posted.h"
 #include "tests/unit/guest_ram.h"
 
@@ -114,7 +115,7 @@ static void no_memory(void **state)
 	assert_int_equal(*word(1), 0);
 }
 
-#define ROUNDS 20000u
+#define ROUNDS 10000u
 
 /* L1's other CPU: sets a request, then ON, and notifies when ON was clear. */
 static unsigned notified;
@@ -124,7 +125,7 @@ static void *poster(void *arg)
 	(void)arg;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		while (__atomic_load_n(word(0), __ATOMIC_SEQ_CST))
-			;
+			sched_yield();
 		post(0x31);
 		if (!(__atomic_fetch_or(word(4), 1, __ATOMIC_SEQ_CST) & 1))
 			__atomic_add_fetch(&notified, 1, __ATOMIC_SEQ_CST);
@@ -141,8 +142,10 @@ static void a_poster_at_the_same_time(void **state)
 	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, poster, NULL), 0);
 	while (taken < ROUNDS) {
-		if (__atomic_load_n(&notified, __ATOMIC_SEQ_CST) == processed)
+		if (__atomic_load_n(&notified, __ATOMIC_SEQ_CST) == processed) {
+			sched_yield();
 			continue;
+		}
 		processed++;
 		taken += take() == 0x31;
 	}
