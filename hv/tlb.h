@@ -33,7 +33,7 @@ static inline void invvpid(u64 type, u16 vpid, u64 linear)
 }
 
 /* Guest-physical and combined mappings of one EPTP, on this CPU. */
-void invept_single(u64 eptp);
+void invept_single(u64 eptp); /* hyperv/client has another one */
 void invept_all(void);
 /* Linear and combined mappings of one VPID, on this CPU. */
 static inline void invvpid_single(u16 vpid)

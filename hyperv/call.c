@@ -3,7 +3,6 @@
 #include "hyperv/call.h"
 
 #define CONTROL_CODE(c)     ((u16)(c))
-#define CONTROL_FAST        BIT(16)
 #define CONTROL_VARIABLE(c) ((u16)((c) >> 17 & 0x1ff))
 #define CONTROL_REPS(c)     ((u16)((c) >> 32 & 0xfff))
 #define CONTROL_START(c)    ((u16)((c) >> 48 & 0xfff))
@@ -46,7 +45,7 @@ enum hv_status call_decode(u64 control, struct call *out)
 
 	*out = (struct call){
 		.code = CONTROL_CODE(control),
-		.fast = control & CONTROL_FAST,
+		.fast = control & CALL_FAST,
 		.variable = CONTROL_VARIABLE(control),
 		.reps = CONTROL_REPS(control),
 		.start = CONTROL_START(control),

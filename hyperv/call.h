@@ -6,6 +6,8 @@
 
 #include "hv/types.h"
 
+#define CALL_FAST BIT(16) /* of the control word: the input is in registers */
+
 enum hv_status {
 	HV_SUCCESS = 0,
 	HV_INVALID_CODE = 2,

@@ -8,9 +8,11 @@
 #include "hv/cpu.h"
 #include "hv/lib.h"
 #include "hv/panic.h"
+#include "hv/tlb.h"
 #include "hv/vmcs.h"
 #include "hv/x86.h"
 #include "hyperv/assist.h"
+#include "hyperv/call.h"
 #include "hyperv/evmcs.h"
 #include "hyperv/patch.h"
 #include "mm/hostpt.h"
@@ -23,9 +25,11 @@
 #define LEAF_NESTED          0x4000000au
 #define INTERFACE_HV1        0x31237648u
 #define RECOMMEND_EVMCS      BIT32(14)
+#define NESTED_MAPPING_FLUSH BIT32(18)
 #define MSR_GUEST_OS_ID      0x40000000u
+#define MSR_HYPERCALL        0x40000001u
 #define MSR_VP_ASSIST        0x40000073u
-#define ASSIST_ENABLE        BIT(0)
+#define PAGE_ENABLE          BIT(0)
 /* TLFS "Reporting the Guest OS Identity": open source, of no listed type. */
 #define OS_ID (BIT(63) | 0x7full << 56 | 1)
 
@@ -38,7 +42,8 @@
 /* Where a field is, by its key (hv/vmcs.h): place in the low bits, clean group above; 0: nowhere. */
 #define PLACE_BITS 10
 static u16 places[VMCS_KEYS];
-static u8 routines[ROUTINES_SIZE] __attribute__((aligned(4096), section(".bss.pages")));
+/* The last page is the hypervisor's, which writes the way to call it there. */
+static u8 routines[ROUTINES_SIZE + PAGE_SIZE] __attribute__((aligned(4096), section(".bss.pages")));
 
 bool hv_client;
 
@@ -129,6 +134,21 @@ static u8 *patch_site(u32 record, u8 *end)
 	return end;
 }
 
+/* Instead of invept_single. For all CPUs, which is more than is asked for. TLFS
+ * "HvCallFlushGuestPhysicalAddressSpace": the address of the EPT's root, no flags; fast input. */
+static void flush_mappings(u64 eptp)
+{
+	u64 control = HV_FLUSH_GPA_SPACE | CALL_FAST, space = eptp & PAGE_MASK, status;
+	register u64 flags asm("r8") = 0;
+
+	asm volatile("call *%[call]"
+		     : "=a"(status), "+c"(control), "+d"(space), "+r"(flags)
+		     : [call] "r"(routines + ROUTINES_SIZE)
+		     : "r9", "r10", "r11", "cc", "memory");
+	if ((u16)status != HV_SUCCESS)
+		invept(INV_ALL, 0);
+}
+
 void hv_client_patch(void)
 {
 	u8 *end = routines;
@@ -136,6 +156,8 @@ void hv_client_patch(void)
 	find_places();
 	for (const u32 *record = vmcs_sites; record < vmcs_sites_end; record++)
 		end = patch_site(*record, end);
+	if (cpuid(LEAF_NESTED, 0).eax & NESTED_MAPPING_FLUSH)
+		patch_jump((u8 *)(uintptr_t)invept_single, (const void *)(uintptr_t)flush_mappings);
 	vmcs_format = EVMCS_VERSION;
 	hv_client = true;
 }
@@ -156,8 +178,11 @@ bool hv_client_cpu(void)
 	if (!c->assist)
 		return false;
 	c->evmcs_entry = hostpt_window((u8 *)c + PAGE_SIZE);
-	wrmsr(MSR_GUEST_OS_ID, OS_ID);
-	wrmsr(MSR_VP_ASSIST, ptr_hpa(c->assist).v | ASSIST_ENABLE);
+	if (c == cpus[0]) { /* the interface is the machine's */
+		wrmsr(MSR_GUEST_OS_ID, OS_ID);
+		wrmsr(MSR_HYPERCALL, ptr_hpa(routines + ROUTINES_SIZE).v | PAGE_ENABLE);
+	}
+	wrmsr(MSR_VP_ASSIST, ptr_hpa(c->assist).v | PAGE_ENABLE);
 	return true;
 }
 

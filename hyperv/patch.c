@@ -112,6 +112,12 @@ void patch_call(u8 *code, unsigned size, const void *target)
 	skip(call(code, target), code + size);
 }
 
+void patch_jump(u8 *code, const void *target)
+{
+	call(code, target);
+	*code = 0xe9;
+}
+
 /* push or pop: 0x50 or 0x58. */
 static u8 *stack(u8 *p, u8 op, unsigned reg)
 {

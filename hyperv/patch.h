@@ -33,6 +33,8 @@ bool patch_decode(const u8 *code, struct patch_site *s);
 void patch_move(u8 *code, const struct patch_site *s, const struct patch_field *f);
 /* In place of the site: a call of `target`. */
 void patch_call(u8 *code, unsigned size, const void *target);
+/* At the start of a function: a jump to `target`, which takes the same arguments. */
+void patch_jump(u8 *code, const void *target);
 /* A routine to be called there: the load or the store, and with a store the clean bit goes. Returns the end;
  * at most PATCH_ROUTINE bytes. */
 u8 *patch_routine(u8 *out, const struct patch_site *s, const struct patch_field *f);

@@ -167,6 +167,8 @@ static void calls(void **state)
 	patch_call(code, 9, code + 5 + 0x100); /* call .+0x105; jmp over the rest */
 	assert_memory_equal(code, ((u8[]){0xe8, 0x00, 0x01, 0, 0, 0xeb, 0x02}), 7);
 	assert_int_equal(code[9], 0xcc);
+	patch_jump(code, code + 5 - 0x10); /* jmp .-0xb */
+	assert_memory_equal(code, ((u8[]){0xe9, 0xf0, 0xff, 0xff, 0xff}), 5);
 }
 
 static void unknown_fields(void **state)
