@@ -64,8 +64,8 @@ def test_chosen():
         bench.chosen(rows, ["nonsense"])
 
 
-def traced(address, mnemonic):
-    return f"(0).[123456] [0x{address:012x}] 0008:{address:016x} (unk. ctxt): {mnemonic} rax, rcx   ; 0f78c8"
+def traced(address, mnemonic, offset=0):
+    return f"(0).[123456] [0x{address + offset:012x}] 0008:{address:016x} (unk. ctxt): {mnemonic} rax, rcx   ; 0f78c8"
 
 
 def test_read_trace():
@@ -73,6 +73,13 @@ def test_read_trace():
              traced(0x200003, "mov"), traced(0x2fffff, "vmresume"), traced(0x300000, "vmlaunch"), "(0) Magic breakpoint",
              traced(0x200010, "vmread"), "(0) Magic breakpoint", "(0) Magic breakpoint", "(0) Magic breakpoint"]
     assert bench.read_trace(lines, (0x200000, 0x300000)) == [{"instructions": 3, "vmread": 1, "entries": 1}, {"instructions": 0}]
+
+
+def test_read_trace_of_a_nidus_inside():
+    lines = ["(0) Magic breakpoint", traced(0x200010, "vmread"), traced(0x200010, "vmwrite", 0x4000000), traced(0x200020, "mov", 0x4000000),
+             traced(0x400000, "vmwrite", 0x4000000), "(0) Magic breakpoint"]
+    assert bench.read_trace(lines, (0x200000, 0x300000), inner=True) == [{"instructions": 2, "vmwrite": 1}]
+    assert bench.read_trace(lines, (0x200000, 0x300000)) == [{"instructions": 1, "vmread": 1}]
 
 
 def test_counts_belong_to_the_row_behind_them():

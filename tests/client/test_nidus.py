@@ -5,7 +5,8 @@ import re
 import pytest
 
 import client
-from conftest import BUILD, console, guest_list
+from conftest import BUILD, console, guest_list, make
+from nidus_lib import bench, iso as iso_image
 
 LONG = pytest.mark.long
 
@@ -104,6 +105,27 @@ def test_not_enlightened_when_told(nested):
     assert_all_passed(said_by(computer, ["l1"]))
     assert "enlightened" not in said_by(computer, ["l1"])
     assert enlightened_entries(computer.text) == (0, 0)
+
+
+@pytest.mark.parametrize("options, level", [
+    pytest.param({"hyperv": "on"}, [], id="consumer"),
+    pytest.param({"hyperv": "on"}, [("cmdline", "hv-guest=off")], id="off"),
+])
+def test_trace(options, level, iso, guest, bochs):
+    """Between two operations of its guest an inner Nidus executes no VMREAD, VMWRITE or VMPTRLD as a consumer; else many."""
+    make("bench-image")
+    inner = [guest("bench", kernel=bench.IMAGE, mem="64M", cmdline="set=hyperv", **options)]
+    outer = guest_list.nest(inner, [[("name", "l1"), ("hyperv", "on"), *level]], BUILD / "nidus32.elf")
+    computer = bochs(iso(outer), memory=outer[0].memory + 256 * client.MIB, magic=True,
+                     commands="c\ntrace on\nc\ntrace off\n" * bench.MARKS + "c\n")
+    computer.wait_end(60 * client.SLOWNESS)
+    assert_endings(computer, ["l1"], "bench", "exit 0")
+    with open(computer.folder / "bochs.out", encoding="utf-8", errors="replace") as trace:
+        blocks = bench.read_trace(trace, bench.executable_range(iso_image.nidus_image("nidus.elf")), inner=True)
+    assert len(blocks) > 3
+    assert all(block["entries"] >= 1 for block in blocks)
+    accesses = [sum(block.get(name, 0) for name in ("vmread", "vmwrite", "vmptrld")) for block in blocks]
+    assert min(accesses) > 0 if level else max(accesses) == 0, blocks
 
 
 def test_exit_status_comes_through(nested):

@@ -18,7 +18,7 @@ GROWTH = 0.01  # of a row over its baseline
 TIMEOUT = 300  # seconds of a boot, on a busy host
 MARKS = 40  # pairs of marks at which the debugger is ready to stop
 # The debugger's trace: CPU, ticks, physical address, cs:rip, mnemonic.
-TRACE = re.compile(r"^\(\d+\)\.\[\d+\] \[0x[0-9a-f]+\] [0-9a-f]{4}:([0-9a-f]+) \([^)]*\): (\S+)")
+TRACE = re.compile(r"^\(\d+\)\.\[\d+\] \[0x([0-9a-f]+)\] [0-9a-f]{4}:([0-9a-f]+) \([^)]*\): (\S+)")
 COUNTED = ("vmread", "vmwrite", "vmptrld", "vmclear", "invept", "invvpid", "rdmsr", "wrmsr", "rdpmc")
 ENTRIES = ("vmresume", "vmlaunch")
 
@@ -49,8 +49,11 @@ def executable_range(path):
     raise UserError(f"{path}: no code in it")
 
 
-def read_trace(lines, code):
-    """What L0 executed between the marks of each pair: a list of {mnemonic: number}, with all as `instructions`."""
+def read_trace(lines, code, inner=False):
+    """What L0 executed between the marks of each pair: a list of {mnemonic: number}, with all as `instructions`.
+
+    `inner`: what any Nidus in it executed, which believes in the same addresses but is somewhere else in memory.
+    """
     blocks, current = [], None
     for text in lines:
         if "Magic breakpoint" in text:
@@ -61,8 +64,8 @@ def read_trace(lines, code):
                 current = None
             continue
         match = TRACE.match(text) if current is not None else None
-        if match and code[0] <= int(match[1], 16) < code[1]:
-            name = "entries" if match[2] in ENTRIES else match[2]
+        if match and code[0] <= int(match[2], 16) < code[1] and (int(match[1], 16) != int(match[2], 16)) == inner:
+            name = "entries" if match[3] in ENTRIES else match[3]
             current["instructions"] += 1
             if name in COUNTED or name == "entries":
                 current[name] = current.get(name, 0) + 1
