@@ -45,6 +45,8 @@ struct vcpu *vcpu_create(struct guest *g, u32 index, struct cpu *cpu)
 		return NULL;
 	}
 	v->vmcs01.steady_bitmap = true;
+	v->vmcs01.vp_id = index;
+	v->vmcs01.vm_id = g->personality ? g->id + 1u : 0;
 	v->cpuid1_ecx = cpuid_own_ecx(v);
 	return v;
 }

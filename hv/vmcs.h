@@ -193,6 +193,8 @@ struct vmcs {
 	void *page;
 	struct cpu *cpu;    /* where it is active (not cleared), NULL: nowhere */
 	bool steady_bitmap; /* nothing changes in its MSR bitmap's page while it is active */
+	u32 vp_id;          /* with vm_id: which vCPU of that guest */
+	u64 vm_id;          /* not 0: the hypervisor below may carry out TLB flush calls of this guest */
 };
 
 /* Allocate the region and put the revision id into it. False: no memory. */

@@ -5,12 +5,14 @@
 
 #include "hv/types.h"
 
+#define ASSIST_DIRECT_HYPERCALL BIT32(0) /* nested_features */
+
 /* TLFS HV_VP_ASSIST_PAGE. */
 struct assist_page {
 	u32 apic_assist;
 	u32 reserved0;
 	u8 vtl_control[24];
-	u32 nested_features; /* bit 0: direct hypercalls of L2 */
+	u32 nested_features;
 	u32 hypercall_controls;
 	u8 enlighten_vmentry;
 	u8 reserved1[7];

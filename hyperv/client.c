@@ -17,6 +17,7 @@
 #include "hyperv/patch.h"
 #include "mm/hostpt.h"
 #include "mm/palloc.h"
+#include "nested/enlightened.h"
 
 /* TLFS "Feature and Interface Discovery", "Hypervisor Synthetic MSRs". */
 #define ECX1_HYPERVISOR      BIT32(31)
@@ -25,6 +26,7 @@
 #define LEAF_NESTED          0x4000000au
 #define INTERFACE_HV1        0x31237648u
 #define RECOMMEND_EVMCS      BIT32(14)
+#define NESTED_DIRECT_FLUSH  BIT32(17)
 #define NESTED_MAPPING_FLUSH BIT32(18)
 #define MSR_GUEST_OS_ID      0x40000000u
 #define MSR_HYPERCALL        0x40000001u
@@ -33,10 +35,6 @@
 /* TLFS "Reporting the Guest OS Identity": open source, of no listed type. */
 #define OS_ID (BIT(63) | 0x7full << 56 | 1)
 
-/* TLFS "Enlightened MSR Bitmap": the hypervisor below need not look at the bitmap while its clean bit stands.
- */
-#define CONTROL_MSR_BITMAP BIT32(1)
-
 #define ROUTINES_SIZE (3 * PAGE_SIZE)
 
 /* Where a field is, by its key (hv/vmcs.h): place in the low bits, clean group above; 0: nowhere. */
@@ -44,6 +42,10 @@
 static u16 places[VMCS_KEYS];
 /* The last page is the hypervisor's, which writes the way to call it there. */
 static u8 routines[ROUTINES_SIZE + PAGE_SIZE] __attribute__((aligned(4096), section(".bss.pages")));
+
+/* TLFS "Partition Assist Page": no locks, so L2 goes on when its flush is done. */
+static u8 partition_assist[PAGE_SIZE] __attribute__((aligned(4096), section(".bss.pages")));
+static u32 features; /* of LEAF_NESTED */
 
 bool hv_client;
 
@@ -156,7 +158,8 @@ void hv_client_patch(void)
 	find_places();
 	for (const u32 *record = vmcs_sites; record < vmcs_sites_end; record++)
 		end = patch_site(*record, end);
-	if (cpuid(LEAF_NESTED, 0).eax & NESTED_MAPPING_FLUSH)
+	features = cpuid(LEAF_NESTED, 0).eax;
+	if (features & NESTED_MAPPING_FLUSH)
 		patch_jump((u8 *)(uintptr_t)invept_single, (const void *)(uintptr_t)flush_mappings);
 	vmcs_format = EVMCS_VERSION;
 	hv_client = true;
@@ -186,6 +189,13 @@ bool hv_client_cpu(void)
 	return true;
 }
 
+/* What the hypervisor below need not ask us for. TLFS "Enlightened MSR Bitmap", "Direct Virtual Flush". */
+static u32 controls(const struct vmcs *vmcs)
+{
+	return (vmcs->steady_bitmap ? ENLIGHTENED_MSR_BITMAP : 0) |
+	       (vmcs->vm_id && features & NESTED_DIRECT_FLUSH ? ENLIGHTENED_NESTED_FLUSH : 0);
+}
+
 /* Instead of VMPTRLD: this_cpu()->current has changed. */
 void hv_use(void)
 {
@@ -196,7 +206,11 @@ void hv_use(void)
 	hpa_t page = ptr_hpa(vmcs->page);
 
 	hostpt_window_set(c->evmcs_entry, window, page);
-	*(volatile u32 *)(void *)(window + EVMCS_CONTROL) = vmcs->steady_bitmap ? CONTROL_MSR_BITMAP : 0;
+	EVMCS_AT(u32, window, EVMCS_CONTROL) = controls(vmcs);
+	EVMCS_AT(u32, window, EVMCS_VP_ID) = vmcs->vp_id;
+	EVMCS_AT(u64, window, EVMCS_VM_ID) = vmcs->vm_id;
+	EVMCS_AT(u64, window, EVMCS_PARTITION_ASSIST) = ptr_hpa(partition_assist).v;
+	assist->nested_features = ASSIST_DIRECT_HYPERCALL;
 	assist->current_nested_vmcs = page.v;
 	assist->enlighten_vmentry = 1;
 }
@@ -206,7 +220,7 @@ void hv_clear(const u64 *operand)
 {
 	bool failed;
 
-	*(volatile u32 *)(void *)((u8 *)hpa_ptr(HPA(*operand)) + EVMCS_CLEAN_FIELDS) = 0;
+	EVMCS_AT(u32, *operand, EVMCS_CLEAN_FIELDS) = 0;
 	asm volatile("vmclear %1" : "=@ccbe"(failed) : "m"(*operand) : "memory");
 	BUG_ON(failed);
 }
@@ -250,5 +264,5 @@ void hv_write(u32 field, u64 value)
 		*(volatile u64 *)at = value;
 	}
 	if (group < GROUP_ENLIGHTENMENTS)
-		*(volatile u32 *)(void *)((u8 *)this_cpu() + PAGE_SIZE + EVMCS_CLEAN_FIELDS) &= ~BIT32(group);
+		EVMCS_AT(u32, this_cpu(), PAGE_SIZE + EVMCS_CLEAN_FIELDS) &= ~BIT32(group);
 }

@@ -10,7 +10,6 @@
 #include "nested/enlightened.h"
 #include "nested/vmcs02.h"
 
-#define DIRECT_HYPERCALL      BIT32(0)
 #define EXIT_TRAP_AFTER_FLUSH 0x10000031u /* TLFS, synthetic exit reason */
 
 /* L1 asks for it in the VP assist page and in the eVMCS, and has a partition assist page. */
@@ -23,7 +22,7 @@ static bool is_allowed(struct vcpu *v, const struct vmcs02 *e)
 	       guest_read(&v->guest->mem,
 			  GPA(HV_PAGE_GPA(vp->assist) + offsetof(struct assist_page, nested_features)),
 			  &features, sizeof(features)) &&
-	       features & DIRECT_HYPERCALL;
+	       features & ASSIST_DIRECT_HYPERCALL;
 }
 
 /* TLFS "Partition Assist Page": its first word counts the locks L1's VPs hold. */
