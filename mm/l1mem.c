@@ -11,11 +11,6 @@
 #define CHUNK_ORDER_MIN 9 /* 2 MiB */
 #define CHUNK_SIZE_MIN  (PAGE_SIZE << CHUNK_ORDER_MIN)
 
-static unsigned size_order(u64 size)
-{
-	return (unsigned)__builtin_ctzll(size) - PAGE_SHIFT;
-}
-
 /* Largest order that fits `size` and keeps gpa aligned to it, so that EPT leaves can be as large as the
  * chunk. */
 static unsigned fitting_order(u64 gpa, u64 size, unsigned max)
@@ -25,6 +20,42 @@ static unsigned fitting_order(u64 gpa, u64 size, unsigned max)
 	while (order > CHUNK_ORDER_MIN && ((PAGE_SIZE << order) > size || (gpa & ((PAGE_SIZE << order) - 1))))
 		order--;
 	return order;
+}
+
+/* Part of what was taken as one block, or all of it. */
+static void give_back(hpa_t block, u64 from, u64 to)
+{
+	while (from < to) {
+		unsigned order = fitting_order(from, to - from, PALLOC_ORDER_MAX);
+
+		pfree(HPA(block.v + from), order);
+		from += PAGE_SIZE << order;
+	}
+}
+
+static void add_chunk(struct l1mem *m, u64 gpa, hpa_t hpa, u64 size)
+{
+	/* Zero it before it becomes a user page: L0 may not touch those outside of mm/guest_copy. */
+	memset(hpa_ptr(hpa), 0, size);
+	hostpt_set_guest(hpa, size, true);
+	m->chunk[m->count++] = (struct l1mem_chunk){.gpa = gpa, .hpa = hpa.v, .size = size};
+}
+
+/* All of a range as one chunk, of any size: the rest of a larger block is given back. Most of what looks for
+ * guest memory finds the first chunk faster than others. */
+static bool take_whole(struct l1mem *m, u64 gpa, u64 size, u16 id)
+{
+	unsigned order = CHUNK_ORDER_MIN;
+	hpa_t hpa;
+
+	while (PAGE_SIZE << order < size)
+		if (++order > PALLOC_ORDER_MAX)
+			return false;
+	if (!size || !palloc(order, (u16)(PAGE_GUEST0 + id), &hpa))
+		return false;
+	give_back(hpa, size, PAGE_SIZE << order);
+	add_chunk(m, gpa, hpa, size);
+	return true;
 }
 
 /* Take one chunk of at most `max` (in: largest order worth trying; out: what the allocator still had). */
@@ -40,17 +71,17 @@ static bool take_chunk(struct l1mem *m, u64 gpa, u64 size, unsigned *max, u16 id
 			return false;
 		*max = --order;
 	}
-	/* Zero it before it becomes a user page: L0 may not touch those outside of mm/guest_copy. */
-	memset(hpa_ptr(hpa), 0, PAGE_SIZE << order);
-	hostpt_set_guest(hpa, PAGE_SIZE << order, true);
-	m->chunk[m->count++] = (struct l1mem_chunk){.gpa = gpa, .hpa = hpa.v, .size = PAGE_SIZE << order};
+	add_chunk(m, gpa, hpa, PAGE_SIZE << order);
 	return true;
 }
 
+/* gpa is a multiple of the largest block. */
 static bool take_range(struct l1mem *m, u64 gpa, u64 size, u16 id)
 {
 	unsigned max = PALLOC_ORDER_MAX;
 
+	if (take_whole(m, gpa, size, id))
+		return true;
 	while (size) {
 		u64 done;
 
@@ -102,7 +133,7 @@ void l1mem_destroy(struct l1mem *m)
 		const struct l1mem_chunk *c = &m->chunk[i];
 
 		hostpt_set_guest(HPA(c->hpa), c->size, false);
-		pfree(HPA(c->hpa), size_order(c->size));
+		give_back(HPA(c->hpa), 0, c->size);
 	}
 	if (m->page)
 		pfree(ptr_hpa(m->page), account_order(m));

@@ -21,6 +21,10 @@ static u64 free_bytes;
 static unsigned max_order;
 static u64 guest_bytes; /* now user pages */
 static bool zero_at_handover;
+static struct {
+	char *start;
+	u64 size, left; /* of a block that may come back in parts */
+} block[16];
 
 bool palloc(unsigned order, u16 owner, hpa_t *out)
 {
@@ -31,6 +35,14 @@ bool palloc(unsigned order, u16 owner, hpa_t *out)
 		return false;
 	free_bytes -= size;
 	*out = ptr_hpa(aligned_alloc(size, size));
+	for (unsigned i = 0;; i++) {
+		assert_true(i < 16);
+		if (block[i].left)
+			continue;
+		block[i].start = hpa_ptr(*out);
+		block[i].size = block[i].left = size;
+		break;
+	}
 	memset(hpa_ptr(*out), 0x5a, 64);
 	memset((char *)hpa_ptr(*out) + size - 64, 0x5a, 64);
 	return true;
@@ -43,8 +55,20 @@ void *pages_alloc(unsigned order)
 
 void pfree(hpa_t a, unsigned order)
 {
-	free_bytes += PAGE_SIZE << order;
-	free(hpa_ptr(a));
+	u64 size = PAGE_SIZE << order;
+	char *p = hpa_ptr(a);
+
+	free_bytes += size;
+	for (unsigned i = 0; i < 16; i++) {
+		if (!block[i].left || p < block[i].start || p + size > block[i].start + block[i].size)
+			continue;
+		assert_true(block[i].left >= size && !((u64)(p - block[i].start) & (size - 1)));
+		block[i].left -= size;
+		if (!block[i].left)
+			free(block[i].start);
+		return;
+	}
+	free(p); /* of pages_alloc */
 }
 
 u64 palloc_free_bytes(void)
@@ -86,11 +110,24 @@ static int teardown(void **state)
 static void memory_comes_in_large_zeroed_chunks(void **state)
 {
 	(void)state;
+	free_bytes = 60 * MIB; /* no block of 64 */
 	assert_true(l1mem_create(&mem, 50 * MIB + 1, 3));
+	free_bytes += 1 * GIB - 60 * MIB;
 	assert_int_equal(mem.ram, 52 * MIB);
 	assert_int_equal(mem.count, 3); /* 32 + 16 + 4 */
 	assert_int_equal(mem.chunk[0].size, 32 * MIB);
 	assert_int_equal(mem.chunk[2].gpa, 48 * MIB);
+	assert_int_equal(guest_bytes, 52 * MIB);
+	assert_true(zero_at_handover);
+}
+
+static void one_chunk_when_there_is_a_block_for_it(void **state)
+{
+	(void)state;
+	assert_true(l1mem_create(&mem, 50 * MIB + 1, 3));
+	assert_int_equal(mem.count, 1);
+	assert_int_equal(mem.chunk[0].size, 52 * MIB);
+	assert_int_equal(free_bytes, 1 * GIB - 52 * MIB);
 	assert_int_equal(guest_bytes, 52 * MIB);
 	assert_true(zero_at_handover);
 }
@@ -250,6 +287,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(memory_comes_in_large_zeroed_chunks, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_chunk_when_there_is_a_block_for_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_fragmented_machine_gives_smaller_chunks, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_much_leaves_nothing_behind, setup, teardown),
 		cmocka_unit_test_setup_teardown(translation_knows_what_is_ram, setup, teardown),
