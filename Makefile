@@ -23,7 +23,7 @@ KFLAGS := -std=gnu11 -Oz -g -ffreestanding -fno-builtin -mno-red-zone -mgeneral-
 # files' own frames.
 HOT := hv/exit.c hv/exit_misc.c hv/exit_io.c hv/cpuid.c hv/msr.c hv/event.c hv/apicv.c hv/vcpu_regs.c hv/vmcs.c \
 	hv/dev/ports.c hv/dev/machine.c hv/dev/vlapic.c hyperv/enlighten.c hyperv/evmcs_save.c hyperv/hypercall.c mm/guest_walk_fast.c mm/l1mem.c mm/guest_copy.c mm/ept.c \
-	$(filter-out nested/check_% nested/caps.c nested/vmcs12.c nested/shadow_map.c nested/merge.c nested/msr_area.c nested/l2mem.c nested/events.c nested/l0_exits.c nested/functions.c nested/nested.c nested/posted.c nested/sept_range.c nested/watch.c nested/sept_sync.c nested/sept_root.c,$(wildcard nested/*.c))
+	$(filter-out nested/check_% nested/caps.c nested/vmcs12.c nested/shadow_map.c nested/merge.c nested/msr_area.c nested/l2mem.c nested/events.c nested/l0_exits.c nested/functions.c nested/nested.c nested/posted.c nested/sept_range.c nested/watch.c nested/bitmap_watch.c nested/sept_sync.c nested/sept_root.c,$(wildcard nested/*.c))
 $(patsubst %,$(BUILD)/%.o,$(HOT)): KFLAGS += -O2 -fomit-frame-pointer -fno-align-functions -fno-align-loops -fno-align-jumps -fno-align-labels
 
 .PHONY: all clean help run demo iso test test-all boots lint format size

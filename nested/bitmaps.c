@@ -111,8 +111,9 @@ static const u8 *load_msr(struct vcpu *v, struct vmcs02 *e)
 
 	if (!v12_proc(e, PROC_MSR_BITMAPS))
 		return all_ones;
-	if (e->bitmap_clean && !(e->dirty & decides))
+	if (bitmap_is_known(e) && !(e->dirty & decides))
 		return e->bitmaps->msr;
+	bitmap_watch_merge(v, e);
 	merge_page(v, e->bitmaps->msr, l1_msr_bitmap, e->v12.msr_bitmap, &msr_open);
 	if (e->m.sec & SEC_X2APIC)
 		merge_x2apic(v, e);
@@ -149,7 +150,7 @@ void bitmaps_load(struct vcpu *v, struct vmcs02 *e)
 /* Pre: the controls are those of the last bitmaps_load. */
 void bitmaps_refresh(struct vcpu *v, struct vmcs02 *e)
 {
-	if (v12_proc(e, PROC_MSR_BITMAPS) && !e->bitmap_clean)
+	if (v12_proc(e, PROC_MSR_BITMAPS) && !bitmap_is_known(e))
 		load_msr(v, e);
 	if (v12_proc(e, PROC_IO_BITMAPS))
 		load_io(v, e);

@@ -334,14 +334,26 @@ static inline void timer_stop(struct vcpu *v)
 void bitmaps_init(void) __attribute__((cold));
 /* All ones, as merging expects them first. */
 void bitmaps_reset(struct bitmaps02 *b);
+/* L1's MSR bitmap is the one merged last, as far as anybody can know. */
+static inline bool bitmap_is_known(const struct vmcs02 *e)
+{
+	return e->bitmap_clean || watch_is_clean(&e->bitmap_watch.watch);
+}
 /* Merge L1's bitmaps with L0's and point VMCS02 to the result. Pre: VMCS02 current, e->m is made. */
 void bitmaps_load(struct vcpu *v, struct vmcs02 *e);
 /* The same when only the bitmaps' contents may have changed since: if they may. */
 static inline bool bitmaps_may_change(const struct vmcs02 *e)
 {
-	return (v12_proc(e, PROC_MSR_BITMAPS) && !e->bitmap_clean) || v12_proc(e, PROC_IO_BITMAPS);
+	return (v12_proc(e, PROC_MSR_BITMAPS) && !bitmap_is_known(e)) || v12_proc(e, PROC_IO_BITMAPS);
 }
 void bitmaps_refresh(struct vcpu *v, struct vmcs02 *e);
+
+/* --- bitmap_watch.c --- */
+/* The MSR bitmap is about to be merged: see whether its next merges can be left out. */
+void bitmap_watch_merge(struct vcpu *v, struct vmcs02 *e);
+void bitmap_watch_init(struct bitmap_watch *b);
+void bitmap_watch_end(struct vcpu *v, struct bitmap_watch *b);
+
 /* What L1's bitmaps and controls say of an access. */
 bool l1_wants_msr(const struct vcpu *v, const struct vmcs02 *e, u32 msr, bool write);
 bool l1_wants_io(const struct vcpu *v, const struct vmcs02 *e, u16 port, unsigned size);

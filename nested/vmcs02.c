@@ -90,6 +90,7 @@ static struct vmcs02 *create(bool shadowing)
 	e->vpid = vpid_alloc();
 	if (e->bitmaps && e->vpid && vmcs_create(&e->hw) && (!shadowing || shadow_create(&e->shadow))) {
 		bitmaps_reset(e->bitmaps);
+		bitmap_watch_init(&e->bitmap_watch);
 		return e;
 	}
 	if (e->hw.page)
@@ -185,6 +186,7 @@ void vmcs02_free_all(struct vcpu *v)
 		if (!e)
 			continue;
 		v->nested->cache[i] = NULL;
+		bitmap_watch_end(v, &e->bitmap_watch);
 		if (e->hw.cpu)
 			vmcs_clear(&e->hw);
 		invvpid_single(e->vpid); /* the number may go to another guest */

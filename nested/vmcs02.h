@@ -12,6 +12,7 @@
 #include "nested/merge.h"
 #include "nested/sept.h"
 #include "nested/shadow.h"
+#include "nested/watch.h"
 #include "nested/vmcs12.h"
 
 #define NO_VMCS (~0ull)
@@ -41,6 +42,14 @@ enum mirror {
 struct bitmaps02 {
 	u8 msr[4096], io[8192];
 } __attribute__((aligned(4096)));
+
+/* Of L1's MSR bitmap, see nested/bitmap_watch.c. */
+struct bitmap_watch {
+	struct watch watch;
+	u64 gpa;
+	u8 wait; /* merges until the next attempt to know */
+	bool begun;
+};
 
 /* L1's registers as the last merge saw them. */
 struct seen_of_l1 {
@@ -106,7 +115,8 @@ struct vmcs02 {
 	struct seen_of_l1 seen;
 	void *page;        /* the enlightened VMCS; NULL: a plain one */
 	bool enlightened;  /* `ptr` names an enlightened VMCS: v12 is never written back there */
-	bool bitmap_clean; /* L1's MSR bitmap is the one merged last */
+	bool bitmap_clean; /* L1 says that its MSR bitmap is the one merged last */
+	struct bitmap_watch bitmap_watch;
 	struct enlightenments ext;
 	u64 used; /* nested->clock at the last use */
 

@@ -41,13 +41,19 @@ void watch_nothing(struct watch *w)
 	*w = (struct watch){.leaf = &no_leaf, .page = &no_page, .state = WATCH_CLEAN};
 }
 
+void watch_never(struct watch *w)
+{
+	*w = (struct watch){.leaf = &no_leaf, .page = &no_page, .state = WATCH_WRITTEN};
+}
+
 void watch_start(struct watches *ws, struct watch *w, gpa_t gpa)
 {
 	struct watch **bucket = bucket_of(ws, gpa.v);
 	struct l1page *page = ws->usable ? l1mem_page(ws->mem, gpa) : NULL;
 	u64 *leaf;
 
-	*w = (struct watch){.leaf = &no_leaf, .page = &no_page, .gpa = gpa.v};
+	watch_never(w);
+	w->gpa = gpa.v;
 	if (!page || page->exposed)
 		return;
 	leaf = ept_small_leaf(ws->ept01, gpa.v);

@@ -41,8 +41,9 @@ struct watches {
 /* Begin with the page at gpa; it counts as written. */
 void watch_start(struct watches *ws, struct watch *w, gpa_t gpa);
 void watch_stop(struct watches *ws, struct watch *w);
-/* A watch of nothing: always clean. */
+/* A watch of nothing: always clean; and one that has not begun: never. */
 void watch_nothing(struct watch *w);
+void watch_never(struct watch *w);
 /*
  * Steps to make pages clean: watch_clear for each; if any of them sets *flush, watch_flush_tlb; watch_settle
  * for each, with the answer of watch_tlb_flushed. Of a page that is clean then, whatever is read later is
