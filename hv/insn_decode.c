@@ -90,20 +90,21 @@ static const struct opcode one_byte[256] = {
 	[0xff] = {F_GROUP, GROUP4, 0},
 };
 
-/* Behind 0F. */
-static const struct opcode two_byte[256] = {
-	[0xa3] = {F_MR, INSN_BT, 0},
-	[0xab] = {F_MR, INSN_BTS, 0},
-	PAIR(0xb0, F_MR, INSN_CMPXCHG, 0),
-	[0xb3] = {F_MR, INSN_BTR, 0},
-	[0xb6] = {F_RM, INSN_MOVZX, MEM8},
-	[0xb7] = {F_RM, INSN_MOVZX, MEM16},
-	[0xba] = {F_GROUP, GROUP8, IMM8},
-	[0xbb] = {F_MR, INSN_BTC, 0},
-	[0xbe] = {F_RM, INSN_MOVSX, MEM8},
-	[0xbf] = {F_RM, INSN_MOVSX, MEM16},
-	PAIR(0xc0, F_MR, INSN_XADD, 0),
-	[0xc3] = {F_MR, INSN_MOV, NO_REP | NO_66}, /* MOVNTI */
+/* Behind 0F, from BT on. */
+#define TWO(byte) ((byte)-0xa3)
+static const struct opcode two_byte[] = {
+	[TWO(0xa3)] = {F_MR, INSN_BT, 0},
+	[TWO(0xab)] = {F_MR, INSN_BTS, 0},
+	PAIR(TWO(0xb0), F_MR, INSN_CMPXCHG, 0),
+	[TWO(0xb3)] = {F_MR, INSN_BTR, 0},
+	[TWO(0xb6)] = {F_RM, INSN_MOVZX, MEM8},
+	[TWO(0xb7)] = {F_RM, INSN_MOVZX, MEM16},
+	[TWO(0xba)] = {F_GROUP, GROUP8, IMM8},
+	[TWO(0xbb)] = {F_MR, INSN_BTC, 0},
+	[TWO(0xbe)] = {F_RM, INSN_MOVSX, MEM8},
+	[TWO(0xbf)] = {F_RM, INSN_MOVSX, MEM16},
+	PAIR(TWO(0xc0), F_MR, INSN_XADD, 0),
+	[TWO(0xc3)] = {F_MR, INSN_MOV, NO_REP | NO_66}, /* MOVNTI */
 };
 /* clang-format on */
 
@@ -210,8 +211,10 @@ static const struct opcode *take_opcode(struct decoder *d)
 	if (byte != 0x0f)
 		return &one_byte[byte];
 	byte = fetch(d);
+	if (byte >= 0xa3 && TWO(byte) < (int)ARRAY_SIZE(two_byte))
+		return &two_byte[TWO(byte)];
 	if (byte != 0x38)
-		return &two_byte[byte];
+		return &no_opcode;
 	byte = fetch(d);
 	return byte == 0xf0 ? &movbe_load : byte == 0xf1 ? &movbe_store : &no_opcode;
 }
