@@ -38,7 +38,8 @@ void apicv_init(void)
 {
 	u32 may = (u32)(rdmsr(MSR_VMX_SEC_CTLS) >> 32);
 
-	apicv_available = (may & SEC_ALL_MODES) == SEC_ALL_MODES && l0_controls.proc & PROC_TPR_SHADOW;
+	apicv_available = (may & SEC_ALL_MODES) == SEC_ALL_MODES && l0_controls.proc & PROC_TPR_SHADOW &&
+			  !vmcs_format; /* an enlightened VMCS has no fields for it */
 	memcpy(x2apic_bitmap, l1_msr_bitmap, sizeof(x2apic_bitmap));
 	for (size_t i = 0; i < ARRAY_SIZE(plain_reads); i++)
 		pass(MSR_X2APIC_BASE + plain_reads[i], false);

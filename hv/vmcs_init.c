@@ -36,9 +36,10 @@ bool vmcs_init_caps(void)
 	struct l0_controls *l0 = &l0_controls;
 	bool true_ctls = rdmsr(MSR_VMX_BASIC) & BIT(55);
 	u32 off = true_ctls ? 0 : MSR_VMX_TRUE_PIN_CTLS - MSR_VMX_PIN_CTLS;
+	u32 timer = vmcs_format ? 0 : PIN_TIMER; /* an enlightened VMCS has no field for it */
 	bool ok;
 
-	ok = choose("pin-based", MSR_VMX_TRUE_PIN_CTLS - off, PIN_EXT_INTR | PIN_NMI, PIN_VNMI | PIN_TIMER,
+	ok = choose("pin-based", MSR_VMX_TRUE_PIN_CTLS - off, PIN_EXT_INTR | PIN_NMI, PIN_VNMI | timer,
 		    &l0->pin);
 	/* The plain processor-based MSR forces CR3 exiting on: such early parts have no EPT either. */
 	ok &= choose("processor-based", true_ctls ? MSR_VMX_TRUE_PROC_CTLS : MSR_VMX_PROC_CTLS,
@@ -50,7 +51,7 @@ bool vmcs_init_caps(void)
 	ok &= choose("exit", true_ctls ? MSR_VMX_TRUE_EXIT_CTLS : MSR_VMX_EXIT_CTLS,
 		     EXIT_HOST_64 | EXIT_ACK_INTR | EXIT_SAVE_EFER | EXIT_LOAD_EFER | EXIT_SAVE_PAT |
 			     EXIT_LOAD_PAT | EXIT_SAVE_DEBUG,
-		     EXIT_SAVE_TIMER, &l0->exit);
+		     timer ? EXIT_SAVE_TIMER : 0, &l0->exit);
 	ok &= choose("entry", true_ctls ? MSR_VMX_TRUE_ENTRY_CTLS : MSR_VMX_ENTRY_CTLS,
 		     ENTRY_LOAD_DEBUG | ENTRY_LOAD_EFER | ENTRY_LOAD_PAT, 0, &l0->entry);
 	if (!ok)

@@ -22,6 +22,8 @@
 /* TLFS "Feature and Interface Discovery", "Hypervisor Synthetic MSRs". */
 #define ECX1_HYPERVISOR      BIT32(31)
 #define LEAF_INTERFACE       0x40000001u
+#define LEAF_FEATURES        0x40000003u
+#define ACCESS_NEEDED        (BIT32(4) | BIT32(5)) /* the MSRs for the assist page and the hypercall page */
 #define LEAF_RECOMMENDATIONS 0x40000004u
 #define LEAF_NESTED          0x4000000au
 #define INTERFACE_HV1        0x31237648u
@@ -64,6 +66,7 @@ bool hv_client_offered(void)
 
 	if (!(cpuid(1, 0).ecx & ECX1_HYPERVISOR) || cpuid(0x40000000, 0).eax < LEAF_NESTED ||
 	    cpuid(LEAF_INTERFACE, 0).eax != INTERFACE_HV1 ||
+	    (cpuid(LEAF_FEATURES, 0).eax & ACCESS_NEEDED) != ACCESS_NEEDED ||
 	    !(cpuid(LEAF_RECOMMENDATIONS, 0).eax & RECOMMEND_EVMCS))
 		return false;
 	versions = cpuid(LEAF_NESTED, 0).eax; /* the lowest, the highest */

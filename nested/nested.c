@@ -161,6 +161,14 @@ static void read_hardware_caps(struct vmx_caps *hw)
 	hw->true_entry = hw->entry;
 }
 
+/* Hyper-V leaves it to its guest not to use what an enlightened VMCS has no field for. */
+static void read_caps(struct vmx_caps *hw)
+{
+	read_hardware_caps(hw);
+	if (vmcs_format)
+		caps_enlightened(hw);
+}
+
 static void fill_facts(struct vcpu *v)
 {
 	struct nested *n = v->nested;
@@ -205,7 +213,7 @@ bool nested_create(struct vcpu *v)
 	n->level_l2 = &level_l2;
 	n->evmcs = n->plain = NO_VMCS;
 	n->scratch = page_alloc();
-	read_hardware_caps(&hw);
+	read_caps(&hw);
 	caps_plain(&n->caps, &hw, cpuid_cr4_offered());
 	fill_facts(v);
 	n->shadowing = shadow_possible(&hw, &n->caps);
