@@ -231,9 +231,8 @@ void vmcs_access_failed(void) __attribute__((noreturn));
 extern const u32 vmcs_sites[], vmcs_sites_end[];
 
 /* A site that cannot fail has no branch, but so many prefixes, which mean nothing there, in front. */
-#define VMCS_SURE_PREFIX  0x3e
-#define VMCS_SURE_PADDING 6
-#define VMCS_BRANCH       6u /* bytes of jbe rel32 */
+#define VMCS_SURE_PREFIX 0x3e
+#define VMCS_BRANCH      6u /* bytes of jbe rel32 */
 
 /* The branch of the site at `code`; NULL: it has none. */
 static inline const u8 *vmcs_site_branch(const u8 *code)
@@ -249,16 +248,16 @@ static inline const u8 *vmcs_site_branch(const u8 *code)
 
 /*
  * One line each, because the compiler takes an asm's lines for its size when it decides what to inline. The
- * prefixes of a sure access make room for what hyperv/client writes; the DS segment is that of no override in
- * 64-bit mode.
+ * prefixes of a sure access make room for what hyperv/client writes (a load or store, with memory a call);
+ * the DS segment is that of no override in 64-bit mode.
  */
 asm(".macro vmcs_record value:req\n"
     ".pushsection .vmcs_sites, \"a\"\n"
     ".long \\value\n"
     ".popsection\n"
     ".endm\n"
-    ".macro vmcs_sure insn:req, from:req, to:req, key:req\n"
-    "1: .byte 0x3e, 0x3e, 0x3e, 0x3e, 0x3e, 0x3e\n"
+    ".macro vmcs_sure insn:req, from:req, to:req, key:req, padding=6\n"
+    "1: .fill \\padding, 1, 0x3e\n"
     "\\insn \\from, \\to\n"
     "vmcs_record 1b+\\key\n"
     ".endm");
@@ -350,7 +349,7 @@ static inline __attribute__((always_inline)) void vmcs_write_sure(const u32 fiel
  * whatever the field's width: a narrower field takes the low ones and reads as zero-extended. */
 static inline __attribute__((always_inline)) void vmcs_read_to(const u32 f, void *to)
 {
-	asm volatile("vmcs_sure vmread, %[f], \"%[v]\", %c[key]"
+	asm volatile("vmcs_sure vmread, %[f], \"%[v]\", %c[key], 2"
 		     : [v] "=m"(*(u64 *)to)
 		     : [f] "r"((u64)f), VMCS_SITE_KEY(VMCS_KEY(f))
 		     : "cc");
@@ -358,7 +357,7 @@ static inline __attribute__((always_inline)) void vmcs_read_to(const u32 f, void
 
 static inline __attribute__((always_inline)) void vmcs_write_from(const u32 f, const void *from)
 {
-	asm volatile("vmcs_sure vmwrite, \"%[v]\", %[f], %c[key]"
+	asm volatile("vmcs_sure vmwrite, \"%[v]\", %[f], %c[key], 2"
 		     :
 		     : [f] "r"((u64)f), [v] "m"(*(const u64 *)from), VMCS_SITE_KEY(VMCS_KEY(f))
 		     : "cc");

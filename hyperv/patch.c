@@ -32,11 +32,16 @@ static unsigned operand_length(const u8 *modrm, u8 rex)
 /* [rex] 0F 78 or 79, ModRM: the field is in `reg`, the value in `rm`. */
 bool patch_decode(const u8 *code, struct patch_site *s)
 {
-	const u8 *branch = vmcs_site_branch(code), *op = branch ? code : code + VMCS_SURE_PADDING;
-	u8 rex = (*op & 0xf0) == REX ? *op++ : 0;
-	unsigned length = operand_length(op + 2, rex);
-	const u8 *end = branch ? branch + VMCS_BRANCH : op + 2 + length;
+	const u8 *branch = vmcs_site_branch(code), *op = code;
+	u8 rex;
+	unsigned length;
+	const u8 *end;
 
+	while (*op == VMCS_SURE_PREFIX)
+		op++;
+	rex = (*op & 0xf0) == REX ? *op++ : 0;
+	length = operand_length(op + 2, rex);
+	end = branch ? branch + VMCS_BRANCH : op + 2 + length;
 	*s = (struct patch_site){.kind = op[1] == 0x79 ? SITE_WRITE : SITE_READ,
 				 .size = (unsigned)(end - code),
 				 .value = (op[2] & 7u) | (rex & REX_B ? 8u : 0u),

@@ -14,6 +14,7 @@
 
 #define JBE 0x0f, 0x86, 0x10, 0x20, 0x00, 0x00
 #define DS6 0x3e, 0x3e, 0x3e, 0x3e, 0x3e, 0x3e
+#define DS2 0x3e, 0x3e
 
 static u8 code[32];
 
@@ -58,11 +59,11 @@ static void decodes(void **state)
 	assert_true(s.kind == SITE_READ && s.value == 12 && s.field == 0);
 	s = SITE(DS6, 0x0f, 0x79, 0xcb); /* vmwrite %rbx, %rcx */
 	assert_true(s.kind == SITE_WRITE && s.value == 3 && s.field == 1 && !s.memory);
-	s = SITE(DS6, 0x0f, 0x78, 0x07); /* vmread %rax, (%rdi) */
+	s = SITE(DS2, 0x0f, 0x78, 0x07); /* vmread %rax, (%rdi) */
 	assert_true(s.kind == SITE_READ && s.memory && s.memory_len == 1);
-	s = SITE(DS6, 0x41, 0x0f, 0x79, 0x4c, 0x24, 0x10); /* vmwrite 0x10(%r12), %rcx */
+	s = SITE(DS2, 0x41, 0x0f, 0x79, 0x4c, 0x24, 0x10); /* vmwrite 0x10(%r12), %rcx */
 	assert_true(s.kind == SITE_WRITE && s.field == 1 && s.memory_len == 3);
-	s = SITE(DS6, 0x0f, 0x78, 0x84, 0xd1, 0, 1, 0, 0); /* vmread %rax, 0x100(%rcx,%rdx,8) */
+	s = SITE(DS2, 0x0f, 0x78, 0x84, 0xd1, 0, 1, 0, 0); /* vmread %rax, 0x100(%rcx,%rdx,8) */
 	assert_int_equal(s.memory_len, 6);
 }
 
@@ -70,8 +71,8 @@ static void refuses(void **state)
 {
 	static const u8 memory[] = {0x0f, 0x78, 0x07, JBE};          /* vmread %rax, (%rdi) */
 	static const u8 other[] = {0x0f, 0xc7, 0x37, JBE};           /* vmptrld (%rdi) */
-	static const u8 stack[] = {DS6, 0x0f, 0x78, 0x44, 0x24, 8};  /* vmread %rax, 8(%rsp) */
-	static const u8 rip[] = {DS6, 0x0f, 0x78, 0x05, 0, 0, 0, 0}; /* vmread %rax, 0(%rip) */
+	static const u8 stack[] = {DS2, 0x0f, 0x78, 0x44, 0x24, 8};  /* vmread %rax, 8(%rsp) */
+	static const u8 rip[] = {DS2, 0x0f, 0x78, 0x05, 0, 0, 0, 0}; /* vmread %rax, 0(%rip) */
 	struct patch_site s;
 
 	(void)state;
@@ -134,7 +135,7 @@ static void memory(void **state)
 	u8 *end;
 
 	(void)state;
-	s = SITE(DS6, 0x0f, 0x78, 0x40, 0x10); /* vmread %rax, 0x10(%rax) */
+	s = SITE(DS2, 0x0f, 0x78, 0x40, 0x10); /* vmread %rax, 0x10(%rax) */
 	end = patch_routine(out, &s, &f16);
 	/* push %rcx; movzwl %gs:0x1008, %ecx; mov %rcx, 0x10(%rax); pop %rcx; ret */
 	assert_memory_equal(out,
@@ -142,7 +143,7 @@ static void memory(void **state)
 				    0x10, 0x59, 0xc3}),
 			    16);
 	assert_int_equal(end - out, 16);
-	s = SITE(DS6, 0x42, 0x0f, 0x79, 0x8c, 0x01, 0, 1, 0, 0); /* vmwrite 0x100(%rcx,%r8,1), %rcx */
+	s = SITE(DS2, 0x42, 0x0f, 0x79, 0x8c, 0x01, 0, 1, 0, 0); /* vmwrite 0x100(%rcx,%r8,1), %rcx */
 	end = patch_routine(out, &s, &f64);
 	/* push %rdx; mov 0x100(%rcx,%r8,1), %rdx; mov %rdx, %gs:0x1330; pop %rdx; ret */
 	assert_memory_equal(out + 1,
@@ -150,7 +151,7 @@ static void memory(void **state)
 				    0x13, 0, 0, 0x5a, 0xc3}),
 			    19);
 	assert_int_equal(end - out, 20);
-	s = SITE(DS6, 0x41, 0x0f, 0x79, 0x8c, 0x24, 0, 1, 0, 0); /* vmwrite 0x100(%r12), %rcx */
+	s = SITE(DS2, 0x41, 0x0f, 0x79, 0x8c, 0x24, 0, 1, 0, 0); /* vmwrite 0x100(%r12), %rcx */
 	end = patch_routine(out, &s, &f16);
 	assert_true(end - out <= PATCH_ROUTINE);
 	/* push %rax; mov 0x100(%r12), %rax; mov %ax, %gs:0x1008; andb; pop %rax; ret */
