@@ -29,7 +29,7 @@ void sept_flush_range(struct sept *s, u64 eptp12, ngpa_t from, u64 bytes)
 	if (from.v >= end)
 		return;
 	spin_lock(&s->lock);
-	for (unsigned i = 0; i < SEPT_ROOTS; i++) {
+	for (unsigned i = 0; i < s->nr_roots; i++) {
 		struct sept_root *r = s->root[i];
 
 		if (!sept_is_of(r, eptp12))
@@ -45,7 +45,7 @@ u64 sept_inside(struct sept *s, u64 eptp12)
 	u64 vcpus = 0;
 
 	spin_lock(&s->lock);
-	for (unsigned i = 0; i < SEPT_ROOTS; i++)
+	for (unsigned i = 0; i < s->nr_roots; i++)
 		for (unsigned v = 0; sept_is_of(s->root[i], eptp12) && v < s->nr_vcpus; v++)
 			if (__atomic_load_n(&s->root[i]->place[v].inside, __ATOMIC_SEQ_CST))
 				vcpus |= BIT(v);

@@ -159,11 +159,11 @@ static struct sept_root *idle_root(struct sept *s, bool in_use)
 	struct sept_root *best = NULL;
 	u64 best_used = 0;
 
-	for (unsigned i = 0; i < SEPT_ROOTS; i++) {
+	for (unsigned i = 0; i < s->nr_roots; i++) {
 		struct sept_root *r = s->root[i];
-		u64 used = r ? __atomic_load_n(&r->used, __ATOMIC_RELAXED) : 0;
+		u64 used = __atomic_load_n(&r->used, __ATOMIC_RELAXED);
 
-		if (!r || (in_use && !r->key) || !nobody_inside(s, r))
+		if ((in_use && !r->key) || !nobody_inside(s, r))
 			continue;
 		if (!best || used < best_used) {
 			best = r;
@@ -179,9 +179,8 @@ static struct sept_root *idle_root(struct sept *s, bool in_use)
  */
 static void make_room(struct sept *s)
 {
-	for (unsigned i = 0; i < SEPT_ROOTS; i++)
-		if (s->root[i])
-			reclaim(s, s->root[i]);
+	for (unsigned i = 0; i < s->nr_roots; i++)
+		reclaim(s, s->root[i]);
 	for (unsigned tries = 0; tries < SEPT_ROOTS && !s->free; tries++) {
 		struct sept_root *idle = idle_root(s, true);
 
@@ -189,9 +188,8 @@ static void make_room(struct sept *s)
 			break;
 		give_up(s, idle);
 	}
-	for (unsigned i = 0; i < SEPT_ROOTS && !s->free; i++)
-		if (s->root[i])
-			drop(s, s->root[i]);
+	for (unsigned i = 0; i < s->nr_roots && !s->free; i++)
+		drop(s, s->root[i]);
 }
 
 static struct sept_node *node_take(struct sept *s)
@@ -244,14 +242,22 @@ static struct sept_root *root_create(struct sept *s)
 	return r;
 }
 
-/* A root for a new key: an unused slot, else the one used least lately. */
+static struct sept_root *root_add(struct sept *s)
+{
+	struct sept_root *r = s->nr_roots < SEPT_ROOTS ? root_create(s) : NULL;
+
+	if (r) {
+		s->root[s->nr_roots] = r;
+		__atomic_store_n(&s->nr_roots, s->nr_roots + 1, __ATOMIC_RELEASE);
+	}
+	return r;
+}
+
+/* A root for a new key: a new one, else the one used least lately. */
 static struct sept_root *root_take(struct sept *s, u64 key)
 {
-	struct sept_root *r = NULL;
+	struct sept_root *r = root_add(s);
 
-	for (unsigned i = 0; i < SEPT_ROOTS && !r; i++)
-		if (!s->root[i])
-			r = s->root[i] = root_create(s);
 	for (unsigned tries = 0; tries < SEPT_ROOTS && !r; tries++) {
 		r = idle_root(s, false);
 		if (r && !give_up(s, r))
@@ -266,8 +272,8 @@ static struct sept_root *root_take(struct sept *s, u64 key)
 
 static struct sept_root *root_find(struct sept *s, u64 key)
 {
-	for (unsigned i = 0; i < SEPT_ROOTS; i++)
-		if (s->root[i] && s->root[i]->key == key)
+	for (unsigned i = 0; i < s->nr_roots; i++)
+		if (s->root[i]->key == key)
 			return s->root[i];
 	return NULL;
 }
@@ -326,9 +332,8 @@ void sept_wait_fills(const struct sept *s, const struct sept_root *r)
 void sept_drop_all(struct sept *s)
 {
 	spin_lock(&s->lock);
-	for (unsigned i = 0; i < SEPT_ROOTS; i++)
-		if (s->root[i])
-			drop(s, s->root[i]);
+	for (unsigned i = 0; i < s->nr_roots; i++)
+		drop(s, s->root[i]);
 	spin_unlock(&s->lock);
 }
 
@@ -353,9 +358,8 @@ struct sept *sept_create(const struct l1mem *mem, struct ept *ept01, struct ept 
 
 void sept_destroy(struct sept *s)
 {
-	for (unsigned i = 0; i < SEPT_ROOTS; i++)
-		if (s->root[i])
-			pfree(ptr_hpa(s->root[i]), ROOT_ORDER);
+	for (unsigned i = 0; i < s->nr_roots; i++)
+		pfree(ptr_hpa(s->root[i]), ROOT_ORDER);
 	while (s->chunks) {
 		struct chunk *c = s->chunks;
 

@@ -57,6 +57,7 @@ struct sept {
 	void *chunks;
 	unsigned nodes, nodes_max;
 	u64 clock;
+	unsigned nr_roots; /* atomic: how many of these have been made; they stay */
 	struct sept_root *root[SEPT_ROOTS];
 
 	struct ept12 ept12; /* all but the EPTP */
@@ -171,7 +172,7 @@ void sept_wait_fills(const struct sept *s, const struct sept_root *r);
 
 static inline bool sept_is_of(const struct sept_root *r, u64 eptp12)
 {
-	return r && r->key && !((r->key ^ eptp12) & EPT_ADDR_MASK);
+	return r->key && !((r->key ^ eptp12) & EPT_ADDR_MASK);
 }
 
 #endif

@@ -68,10 +68,12 @@ static void sync(struct sept *s, struct sept_root *r, struct vcpu *v)
 /* SDM "INVEPT": single-context goes by the root table's address alone. */
 static void flush_roots(struct sept *s, struct vcpu *v, u64 eptp12, bool all)
 {
-	for (unsigned i = 0; i < SEPT_ROOTS; i++) {
+	unsigned nr = __atomic_load_n(&s->nr_roots, __ATOMIC_ACQUIRE);
+
+	for (unsigned i = 0; i < nr; i++) {
 		struct sept_root *r = s->root[i];
 
-		if (!r || !r->key || !(all || sept_is_of(r, eptp12)))
+		if (!r->key || !(all || sept_is_of(r, eptp12)))
 			continue;
 		sept_wait_fills(s, r);
 		spin_lock(&s->lock);
