@@ -69,10 +69,10 @@ def test_innermost_hypervisor(levels, seconds, nested):
     assert_endings(computer, levels, "demo", "exit 0")
 
 
-@pytest.mark.parametrize("program, cpus", [("lapic_timer", 1), ("pit", 1), ("ipi", 4)])
+@pytest.mark.parametrize("program, cpus", [("lapic_timer", 1), ("pit", 1), ("ipi", 4), pytest.param("nested_smp", 4, marks=LONG)])
 def test_platform_of_the_platform(program, cpus, nested):
     """The inner Nidus drives its own timers, interrupts and CPUs by the virtual ones it was given."""
-    computer = nested(["l1"], program, cpus=cpus)
+    computer = nested(["l1"], program, cpus=cpus, seconds=100)
     assert_all_passed(said_by(computer, ["l1"]))
     assert_endings(computer, ["l1"], program, "exit 0")
 
