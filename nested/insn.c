@@ -186,11 +186,11 @@ static __attribute__((cold, noinline)) enum exit_action unusual(struct vcpu *v, 
 
 enum exit_action exit_vmx_insn(struct vcpu *v)
 {
-	u32 reason = vmcs_read32(VMCS_EXIT_REASON);
+	u32 reason = (u32)vmcs_read_sure(VMCS_EXIT_REASON);
 	const struct nested *n = v->nested;
 	exit_fn *fn = likely(n) ? n->emul[reason] : NULL;
 
-	if (likely(fn) && likely(n->vmxon) && likely(!(vmcs_read32(VMCS_GUEST_SS_AR) & AR_DPL)))
+	if (likely(fn) && likely(n->vmxon) && likely(!(vmcs_read_sure(VMCS_GUEST_SS_AR) & AR_DPL)))
 		return fn(v);
 	return unusual(v, reason, fn);
 }

@@ -16,7 +16,7 @@ enum { INVVPID_ADDRESS, INVVPID_SINGLE, INVVPID_ALL, INVVPID_SINGLE_GLOBALS };
 /* The type operand has the width of the mode. */
 static u64 inv_type(struct vcpu *v)
 {
-	u64 type = vcpu_reg(v, INFO_TYPE_REG(vmcs_read32(VMCS_EXIT_INSN_INFO)));
+	u64 type = vcpu_reg(v, INFO_TYPE_REG((u32)vmcs_read_sure(VMCS_EXIT_INSN_INFO)));
 
 	return v->nested->wide ? type : (u32)type;
 }

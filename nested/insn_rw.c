@@ -115,7 +115,7 @@ static inline const struct vmcs12_field *plain_field(const struct vcpu *v, u32 i
 
 enum exit_action emul_vmread(struct vcpu *v)
 {
-	u32 info = vmcs_read32(VMCS_EXIT_INSN_INFO);
+	u32 info = (u32)vmcs_read_sure(VMCS_EXIT_INSN_INFO);
 	const struct vmcs12_field *f = plain_field(v, info);
 
 	if (unlikely(!f))
@@ -126,7 +126,7 @@ enum exit_action emul_vmread(struct vcpu *v)
 
 enum exit_action emul_vmwrite(struct vcpu *v)
 {
-	u32 info = vmcs_read32(VMCS_EXIT_INSN_INFO);
+	u32 info = (u32)vmcs_read_sure(VMCS_EXIT_INSN_INFO);
 	const struct vmcs12_field *f = plain_field(v, info);
 
 	if (unlikely(!f || f->read_only))

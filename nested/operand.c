@@ -133,7 +133,7 @@ static __attribute__((cold, noinline)) bool walk(const struct vcpu *v, struct op
 static inline bool plain_place(const struct vcpu *v, size_t n, enum access a, gpa_t *out)
 {
 	struct nested *nested = v->nested;
-	u32 info = vmcs_read32(VMCS_EXIT_INSN_INFO);
+	u32 info = (u32)vmcs_read_sure(VMCS_EXIT_INSN_INFO);
 	struct operand_memo key, *memo;
 	u64 ea, differs;
 
@@ -144,8 +144,8 @@ static inline bool plain_place(const struct vcpu *v, size_t n, enum access a, gp
 		return false;
 	key.page = ea >> PAGE_SHIFT;
 	key.access = a;
-	key.cr3 = vmcs_read_nw(VMCS_GUEST_CR3);
-	key.cr4 = vmcs_read_nw(VMCS_GUEST_CR4);
+	key.cr3 = vmcs_read_sure(VMCS_GUEST_CR3);
+	key.cr4 = vmcs_read_sure(VMCS_GUEST_CR4);
 	key.efer = vmcs_read64(VMCS_GUEST_EFER);
 	memo = &nested->operands[key.page % ARRAY_SIZE(nested->operands)];
 	if (memo->page != key.page || memo->cr3 != key.cr3 || memo->cr4 != key.cr4 ||

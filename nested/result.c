@@ -5,7 +5,7 @@
 
 static void set_flags(u64 flag)
 {
-	vmcs_write_nw(VMCS_GUEST_RFLAGS, (vmcs_read_nw(VMCS_GUEST_RFLAGS) & ~RFLAGS_ALU) | flag);
+	vmcs_write_sure(VMCS_GUEST_RFLAGS, (vmcs_read_sure(VMCS_GUEST_RFLAGS) & ~RFLAGS_ALU) | flag);
 }
 
 enum exit_action vmsucceed(struct vcpu *v)
