@@ -140,37 +140,21 @@ void vmcs_dump(void)
 }
 
 /* SDM "Field Encoding in VMCS", bits 11:10. */
-#define TYPE(enc)  ((enc) >> 10 & 3)
-#define TYPE_INFO  1u
-#define TYPE_GUEST 2u
-
-/* By the list's capabilities. */
-static bool is_everywhere(u32 enc)
-{
-	switch (enc) {
-	case VMCS_GUEST_INTR_STATUS ... VMCS_PML_INDEX:
-	case VMCS_GUEST_PHYS:
-	case VMCS_GUEST_PAT ... VMCS_GUEST_BNDCFGS:
-	case VMCS_PREEMPT_TIMER:
-	case VMCS_GUEST_S_CET ... VMCS_GUEST_SSP_TABLE:
-		return false;
-	default:
-		return TYPE(enc) == TYPE_INFO || TYPE(enc) == TYPE_GUEST;
-	}
-}
+#define TYPE(enc) ((enc) >> 10 & 3)
+#define TYPE_INFO 1u
 
 void vmcs_prove(void)
 {
 	if (vmcs_format)
 		return; /* hyperv/client has a place for each field, or keeps its instruction */
-	for (size_t i = 0; i < ARRAY_SIZE(encodings); i++) {
-		u32 enc = encodings[i];
+	for (const u32 *s = vmcs_sites; s < vmcs_sites_end; s++) {
+		u32 field = VMCS_KEY_FIELD(*s >> VMCS_SITE_SHIFT);
 
-		if (!is_everywhere(enc))
+		if (vmcs_site_branch(hpa_ptr(HPA(*s & MASK(VMCS_SITE_SHIFT)))))
 			continue;
-		if (TYPE(enc) == TYPE_GUEST)
-			vmcs_write_raw(enc, vmcs_read_raw(enc));
+		if (TYPE(field) == TYPE_INFO)
+			vmcs_read_raw(field);
 		else
-			vmcs_read_raw(enc);
+			vmcs_write_raw(field, vmcs_read_raw(field));
 	}
 }

@@ -207,8 +207,8 @@ void vmcs_clear(struct vmcs *vmcs);
  * here. */
 void vmcs_load(struct vmcs *vmcs);
 void vmcs_dump(void);
-/* Access every guest-state and exit-information field that each processor has; a panic names one that is
- * missing. Once, with some VMCS current, before vmcs_read_sure and its like are used. */
+/* Access every field that vmcs_read_sure and its like are used for; a panic tells when one is missing. Once,
+ * with some VMCS current, before they are. */
 void vmcs_prove(void);
 
 /* A VMREAD, VMWRITE, VMPTRLD or VMCLEAR of L0 failed: a field this CPU lacks, or no current VMCS. Called from
