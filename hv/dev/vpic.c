@@ -217,7 +217,7 @@ static void ocw3(struct vpic_chip *c, u8 value)
 
 static struct vpic_chip *chip_at(struct machine *m, u16 port)
 {
-	return &m->pic.chip[port == 0xa0 || port == 0xa1 || port == 0x4d1];
+	return &m->pic.chip[port < 0x4d0 ? port >> 7 : port & 1]; /* 0x20, 0x21; 0xa0, 0xa1; 0x4d0; 0x4d1 */
 }
 
 void vpic_out(struct machine *m, u16 port, unsigned size, u32 value)
@@ -239,14 +239,15 @@ void vpic_out(struct machine *m, u16 port, unsigned size, u32 value)
 	settle(m);
 }
 
-static u8 poll(struct machine *m, struct vpic_chip *c)
+/* Not inlined: the frame it needs would be every read's. */
+static __attribute__((noinline)) u32 poll(struct machine *m, struct vpic_chip *c)
 {
 	bool waiting = requested(&m->pic, c) >= 0;
 	unsigned line = acknowledge(&m->pic, c);
 
 	c->poll = false;
 	settle(m);
-	return waiting ? (u8)(0x80 | line) : 0;
+	return waiting ? 0x80 | line : 0;
 }
 
 u32 vpic_in(struct machine *m, u16 port, unsigned size)
