@@ -8,6 +8,9 @@
 #include "hv/x86.h"
 #include "mm/palloc.h"
 
+/* This file is built for speed, but for these. */
+#define COLD __attribute__((cold))
+
 u32 vmcs_format;
 
 /* The operand is the region's machine address, which is what `page` holds. */
@@ -27,7 +30,7 @@ static void vmclear(const struct vmcs *vmcs)
 		     : "cc", "memory");
 }
 
-bool vmcs_create(struct vmcs *vmcs)
+COLD bool vmcs_create(struct vmcs *vmcs)
 {
 	u32 *page = page_alloc();
 
@@ -82,7 +85,7 @@ void vmcs_load(struct vmcs *vmcs)
 }
 
 /* The site whose branch goes to `target`; 0: none. */
-static u64 site_of(u64 target)
+static COLD u64 site_of(u64 target)
 {
 	for (const u32 *s = vmcs_sites; s < vmcs_sites_end; s++) {
 		const u8 *code = hpa_ptr(HPA(*s & MASK(VMCS_SITE_SHIFT)));
@@ -98,7 +101,7 @@ static u64 site_of(u64 target)
 	return 0;
 }
 
-void vmcs_access_failed(void)
+COLD void vmcs_access_failed(void)
 {
 	u64 rip = site_of((uintptr_t)__builtin_return_address(0) - 5); /* the length of a CALL */
 	char name[SYMBOL_MAX] = "?";
@@ -122,7 +125,7 @@ static const char names[] =
 	;
 
 /* For panic: must not fail on a field this CPU lacks, nor without a current VMCS. */
-void vmcs_dump(void)
+COLD void vmcs_dump(void)
 {
 	const char *name = names;
 
@@ -143,7 +146,7 @@ void vmcs_dump(void)
 #define TYPE(enc) ((enc) >> 10 & 3)
 #define TYPE_INFO 1u
 
-void vmcs_prove(void)
+COLD void vmcs_prove(void)
 {
 	if (vmcs_format)
 		return; /* hyperv/client has a place for each field, or keeps its instruction */
