@@ -40,7 +40,7 @@ def test_l2s(kvm_iso, bochs, vcpus, seconds):
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("vcpus, l2_cpus, seconds", [(1, 1, 400), (4, 1, 900)])
+@pytest.mark.parametrize("vcpus, l2_cpus, seconds", [(1, 1, 400), (2, 2, 900), (4, 1, 900)])
 def test_l2s_on_hyperv(kvm_iso, bochs, capsys, vcpus, l2_cpus, seconds):
     """kvm_intel's entries come by enlightened VMCSs, most groups are clean, and L0 serves its calls."""
     kvm = bochs(kvm_iso(vcpus, "on", l2_cpus), cpus=vcpus, memory=1536 * client.MIB)
