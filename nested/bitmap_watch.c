@@ -51,8 +51,10 @@ void bitmap_watch_merge(struct vcpu *v, struct vmcs02 *e)
 
 	if (b->gpa != e->v12.msr_bitmap)
 		begin_anew(v->nested->sept, b, e->v12.msr_bitmap);
-	else if (!b->wait--)
+	else if (!b->wait)
 		try_clean(v->nested->sept, b, v);
+	else if (!b->begun || !watch_is_hopeless(&b->watch)) /* then no vCPU takes the lock for it again */
+		b->wait--;
 }
 
 void bitmap_watch_init(struct bitmap_watch *b)

@@ -7,9 +7,9 @@
  */
 #include "nested/watch.h"
 
-/* For pages that are not watched. */
+/* For pages that are not watched, and cannot be. */
 static u64 no_leaf;
-static struct l1page no_page;
+static struct l1page no_page = {.exposed = 1};
 
 static struct watch **bucket_of(struct watches *ws, u64 gpa)
 {
@@ -81,7 +81,7 @@ void watch_stop(struct watches *ws, struct watch *w)
 
 void watch_clear(struct watches *ws, struct watch *w, bool *flush)
 {
-	if (w->page == &no_page || w->page->exposed)
+	if (watch_is_hopeless(w))
 		return;
 	if (w->page->wrote || __atomic_load_n(w->leaf, __ATOMIC_RELAXED) & EPT_DIRTY)
 		clear_signs(ws, w);
@@ -91,7 +91,7 @@ void watch_clear(struct watches *ws, struct watch *w, bool *flush)
 
 void watch_settle(struct watch *w, bool flushed)
 {
-	if (w->page == &no_page || w->page->exposed)
+	if (watch_is_hopeless(w))
 		set_state(w, WATCH_WRITTEN);
 	else if (w->state == WATCH_ARMING && flushed)
 		set_state(w, WATCH_CLEAN);

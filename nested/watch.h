@@ -60,6 +60,12 @@ static inline bool watch_is_clean(const struct watch *w)
 	       __atomic_load_n(&w->state, __ATOMIC_ACQUIRE) == WATCH_CLEAN;
 }
 
+/* It can never be clean: its page is written past EPT01 at any time, or cannot be watched. No lock. */
+static inline bool watch_is_hopeless(const struct watch *w)
+{
+	return __atomic_load_n(&w->page->exposed, __ATOMIC_RELAXED);
+}
+
 /* Drop what this CPU has cached of EPT01, and ask the guest's other vCPUs to do so at their next exit. */
 void watch_flush_tlb(struct vcpu *v);
 /* All of them have. `now`: those that have not are made to exit. */

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the client images: `images.py OUT` fills OUT with vmlinuz, linux.cpio, kvm.cpio and what they are made of.
+"""Makes the client images: `images.py OUT` fills OUT with vmlinuz, linux.cpio, kvm.cpio, host.cpio and what they are made of.
 
 Everything comes from Debian packages on this machine and from tests/client; nothing is configured here but the list of
 contents. Must not run an emulator.
@@ -63,10 +63,15 @@ def add_modules(archive, kernel, names):
     archive.file(f"{tree}/modules.dep", "".join(lines).encode())
 
 
-def kvm_archive(out, kernel):
-    archive = base_archive(out, "init-kvm.sh")
+def hypervisor_archive(out, kernel, init_script):
+    archive = base_archive(out, init_script)
     add_modules(archive, kernel, ["kvm_intel"])
     add_qemu(archive)
+    return archive
+
+
+def kvm_archive(out, kernel):
+    archive = hypervisor_archive(out, kernel, "init-kvm.sh")
     archive.file("l2/small.elf", (out / "l2.elf").read_bytes())
     archive.file("l2/vmlinuz", kernel.image.read_bytes())
     archive.file("l2/initrd", base_archive(out, "init-l2.sh").bytes())
@@ -90,6 +95,7 @@ def main():
     write_if_changed(out / "vmlinuz", kernel.image.read_bytes())
     write_if_changed(out / "linux.cpio", compressed(base_archive(out, "init-linux.sh").bytes()))
     write_if_changed(out / "kvm.cpio", compressed(kvm_archive(out, kernel).bytes()))
+    write_if_changed(out / "host.cpio", compressed(hypervisor_archive(out, kernel, "init-host.sh").bytes()))
     print(f"client: {kernel.release} and its images are in {out}")
 
 
