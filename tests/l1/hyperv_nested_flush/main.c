@@ -265,6 +265,11 @@ static void mapping_case(const char *name, u64 call)
 	format_text(text, sizeof(text), "%s-old", name);
 	expect_eq(text, seen, OLD);
 	point_ept(1);
+	/* A processor may show either; Nidus keeps what it has made until it is told, which is what the call
+	 * is for. */
+	r = ev_resume_past(e_page, &r);
+	format_text(text, sizeof(text), "%s-stale", name);
+	expect_eq(text, seen, OLD);
 	expect_eq(name, hv_call(call, addr_of(input), 0), call & HV_REPS(0xfff));
 	r = ev_resume_past(e_page, &r);
 	format_text(text, sizeof(text), "%s-fresh", name);
