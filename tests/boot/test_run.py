@@ -49,7 +49,8 @@ def test_time_out(nidus_run):
 def test_ended_from_outside(number, status, nidus_image, boot_kernels):
     """Ended by a signal, the tool takes its emulator with it and says so by the shell's status."""
     kernel = boot_kernels / "ending.elf"
-    with subprocess.Popen([*TOOL, "run", "--machine", "bochs", "--memory", "512M", "--timeout", "120",
+    # A job in a shell's background ignores SIGINT, and so would its children.
+    with subprocess.Popen(["env", "--default-signal=INT", *TOOL, "run", "--machine", "bochs", "--memory", "512M", "--timeout", "120",
                            f"--guest=name=g0,kernel={kernel},mem=32M,cmdline=spin"],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
         assert any("guest g0 started" in line for line in tool.stdout)
