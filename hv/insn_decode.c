@@ -211,7 +211,7 @@ static const struct opcode *take_opcode(struct decoder *d)
 	if (byte != 0x0f)
 		return &one_byte[byte];
 	byte = fetch(d);
-	if (byte >= 0xa3 && TWO(byte) < (int)ARRAY_SIZE(two_byte))
+	if ((unsigned)TWO(byte) < ARRAY_SIZE(two_byte))
 		return &two_byte[TWO(byte)];
 	if (byte != 0x38)
 		return &no_opcode;

@@ -49,7 +49,7 @@ static void choose_mode(void)
 /* Pins: LINT1 is the machine's NMI line, LINT0 (the PIC) stays masked: L0 uses no PIC interrupt. */
 static void set_lvts(void)
 {
-	u32 max = (lapic_read((enum apic_reg)0x30) >> 16) & 0xff;
+	u32 max = (lapic_read(APIC_VERSION) >> 16) & 0xff;
 
 	lapic_write(APIC_LVT_TIMER, LVT_MASKED | HOST_VEC_TIMER);
 	lapic_write(APIC_LVT_LINT0, LVT_MASKED | HOST_VEC_SPURIOUS);

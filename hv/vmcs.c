@@ -88,7 +88,7 @@ void vmcs_load(struct vmcs *vmcs)
 static COLD u64 site_of(u64 target)
 {
 	for (const u32 *s = vmcs_sites; s < vmcs_sites_end; s++) {
-		const u8 *code = hpa_ptr(HPA(*s & MASK(VMCS_SITE_SHIFT)));
+		const u8 *code = vmcs_site_code(*s);
 		const u8 *branch = vmcs_site_branch(code);
 		s32 rel;
 
@@ -153,7 +153,7 @@ COLD void vmcs_prove(void)
 	for (const u32 *s = vmcs_sites; s < vmcs_sites_end; s++) {
 		u32 field = VMCS_KEY_FIELD(*s >> VMCS_SITE_SHIFT);
 
-		if (vmcs_site_branch(hpa_ptr(HPA(*s & MASK(VMCS_SITE_SHIFT)))))
+		if (vmcs_site_branch(vmcs_site_code(*s)))
 			continue;
 		if (TYPE(field) == TYPE_INFO)
 			vmcs_read_raw(field);

@@ -234,6 +234,11 @@ extern const u32 vmcs_sites[], vmcs_sites_end[];
 #define VMCS_SURE_PREFIX 0x3e
 #define VMCS_BRANCH      6u /* bytes of jbe rel32 */
 
+static inline u8 *vmcs_site_code(u32 record)
+{
+	return hpa_ptr(HPA(record & MASK(VMCS_SITE_SHIFT)));
+}
+
 /* The branch of the site at `code`; NULL: it has none. */
 static inline const u8 *vmcs_site_branch(const u8 *code)
 {

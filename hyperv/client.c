@@ -14,30 +14,25 @@
 #include "hyperv/assist.h"
 #include "hyperv/call.h"
 #include "hyperv/evmcs.h"
+#include "hyperv/interface.h"
 #include "hyperv/patch.h"
 #include "mm/hostpt.h"
 #include "mm/palloc.h"
 #include "nested/enlightened.h"
 
-/* TLFS "Feature and Interface Discovery", "Hypervisor Synthetic MSRs". */
-#define ECX1_HYPERVISOR      BIT32(31)
-#define LEAF_INTERFACE       0x40000001u
-#define LEAF_FEATURES        0x40000003u
-#define ACCESS_NEEDED        (BIT32(4) | BIT32(5)) /* the MSRs for the assist page and the hypercall page */
-#define LEAF_RECOMMENDATIONS 0x40000004u
-#define LEAF_NESTED          0x4000000au
-#define INTERFACE_HV1        0x31237648u
-#define RECOMMEND_EVMCS      BIT32(14)
-#define NESTED_DIRECT_FLUSH  BIT32(17)
-#define NESTED_MAPPING_FLUSH BIT32(18)
-#define MSR_GUEST_OS_ID      0x40000000u
-#define MSR_HYPERCALL        0x40000001u
-#define MSR_VP_ASSIST        0x40000073u
-#define PAGE_ENABLE          BIT(0)
+#define ECX1_HYPERVISOR BIT32(31)
+/* The MSRs for the assist page and the hypercall page. */
+#define ACCESS_NEEDED (ACCESS_INTR_CONTROL | ACCESS_HYPERCALL)
 /* TLFS "Reporting the Guest OS Identity": open source, of no listed type. */
 #define OS_ID (BIT(63) | 0x7full << 56 | 1)
 
 #define ROUTINES_SIZE (3 * PAGE_SIZE)
+
+/* The page of the current VMCS, as this CPU sees it. */
+static u8 *window_of(struct cpu *c)
+{
+	return (u8 *)c + PAGE_SIZE;
+}
 
 /* Where a field is, by its key (hv/vmcs.h): place in the low bits, clean group above; 0: nowhere. */
 #define PLACE_BITS 10
@@ -64,10 +59,10 @@ bool hv_client_offered(void)
 {
 	u32 versions;
 
-	if (!(cpuid(1, 0).ecx & ECX1_HYPERVISOR) || cpuid(0x40000000, 0).eax < LEAF_NESTED ||
+	if (!(cpuid(1, 0).ecx & ECX1_HYPERVISOR) || cpuid(LEAF_VENDOR, 0).eax < LEAF_NESTED ||
 	    cpuid(LEAF_INTERFACE, 0).eax != INTERFACE_HV1 ||
 	    (cpuid(LEAF_FEATURES, 0).eax & ACCESS_NEEDED) != ACCESS_NEEDED ||
-	    !(cpuid(LEAF_RECOMMENDATIONS, 0).eax & RECOMMEND_EVMCS))
+	    !(cpuid(LEAF_RECOMMENDATIONS, 0).eax & USE_ENLIGHTENED_VMCS))
 		return false;
 	versions = cpuid(LEAF_NESTED, 0).eax; /* the lowest, the highest */
 	return (versions & 0xff) <= EVMCS_VERSION && (versions >> 8 & 0xff) >= EVMCS_VERSION;
@@ -116,7 +111,7 @@ static void patch_instruction(u8 *code, const void *target)
 static u8 *patch_site(u32 record, u8 *end)
 {
 	u32 key = record >> VMCS_SITE_SHIFT;
-	u8 *code = hpa_ptr(HPA(record & MASK(VMCS_SITE_SHIFT))), *start = end;
+	u8 *code = vmcs_site_code(record), *start = end;
 	struct patch_field f = field_at(key);
 	struct patch_site s;
 
@@ -183,12 +178,12 @@ bool hv_client_cpu(void)
 	c->assist = page_alloc();
 	if (!c->assist)
 		return false;
-	c->evmcs_entry = hostpt_window((u8 *)c + PAGE_SIZE);
+	c->evmcs_entry = hostpt_window(window_of(c));
 	if (c == cpus[0]) { /* the interface is the machine's */
-		wrmsr(MSR_GUEST_OS_ID, OS_ID);
-		wrmsr(MSR_HYPERCALL, ptr_hpa(routines + ROUTINES_SIZE).v | PAGE_ENABLE);
+		wrmsr(HV_MSR_GUEST_OS_ID, OS_ID);
+		wrmsr(HV_MSR_HYPERCALL, ptr_hpa(routines + ROUTINES_SIZE).v | HV_PAGE_ENABLE);
 	}
-	wrmsr(MSR_VP_ASSIST, ptr_hpa(c->assist).v | PAGE_ENABLE);
+	wrmsr(HV_MSR_VP_ASSIST_PAGE, ptr_hpa(c->assist).v | HV_PAGE_ENABLE);
 	return true;
 }
 
@@ -205,7 +200,7 @@ void hv_use(void)
 	struct cpu *c = this_cpu();
 	const struct vmcs *vmcs = c->current;
 	struct assist_page *assist = c->assist;
-	u8 *window = (u8 *)c + PAGE_SIZE;
+	u8 *window = window_of(c);
 	hpa_t page = ptr_hpa(vmcs->page);
 
 	hostpt_window_set(c->evmcs_entry, window, page);
@@ -233,7 +228,7 @@ static volatile void *place_of(u32 field)
 	u32 place = places[VMCS_KEY(field)];
 
 	BUG_ON(!place);
-	return (u8 *)this_cpu() + PAGE_SIZE + (place & MASK(PLACE_BITS));
+	return window_of(this_cpu()) + (place & MASK(PLACE_BITS));
 }
 
 /* A VMREAD whose field the compiler did not know. */
@@ -267,5 +262,5 @@ void hv_write(u32 field, u64 value)
 		*(volatile u64 *)at = value;
 	}
 	if (group < GROUP_ENLIGHTENMENTS)
-		EVMCS_AT(u32, this_cpu(), PAGE_SIZE + EVMCS_CLEAN_FIELDS) &= ~BIT32(group);
+		EVMCS_AT(u32, window_of(this_cpu()), EVMCS_CLEAN_FIELDS) &= ~BIT32(group);
 }

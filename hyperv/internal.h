@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names shared by the files of hyperv/: the state of a partition (a guest) and of a virtual processor (a
- * vCPU), and the numbers of the TLFS. What L1 wrote stands here only after it was checked.
+ * vCPU). What L1 wrote stands here only after it was checked.
  */
 #ifndef NIDUS_HYPERV_INTERNAL_H
 #define NIDUS_HYPERV_INTERNAL_H
@@ -10,39 +10,7 @@
 #include "hv/personality.h"
 #include "hv/spinlock.h"
 #include "hv/timer.h"
-
-/* TLFS "Hypervisor Synthetic MSRs", in the order of their numbers. */
-enum hv_msr {
-	HV_MSR_GUEST_OS_ID = 0x40000000,
-	HV_MSR_HYPERCALL = 0x40000001,
-	HV_MSR_VP_INDEX = 0x40000002,
-	HV_MSR_RESET = 0x40000003,
-	HV_MSR_VP_RUNTIME = 0x40000010,
-	HV_MSR_TIME_REF_COUNT = 0x40000020,
-	HV_MSR_REFERENCE_TSC = 0x40000021,
-	HV_MSR_TSC_FREQUENCY = 0x40000022,
-	HV_MSR_APIC_FREQUENCY = 0x40000023,
-	HV_MSR_EOI = 0x40000070,
-	HV_MSR_ICR = 0x40000071,
-	HV_MSR_TPR = 0x40000072,
-	HV_MSR_VP_ASSIST_PAGE = 0x40000073,
-	HV_MSR_SCONTROL = 0x40000080,
-	HV_MSR_SVERSION = 0x40000081,
-	HV_MSR_SIEFP = 0x40000082,
-	HV_MSR_SIMP = 0x40000083,
-	HV_MSR_EOM = 0x40000084,
-	HV_MSR_SINT0 = 0x40000090,
-	HV_MSR_SINT15 = 0x4000009f,
-	HV_MSR_STIMER0_CONFIG = 0x400000b0,
-	HV_MSR_STIMER3_COUNT = 0x400000b7,
-	HV_MSR_CRASH_P0 = 0x40000100,
-	HV_MSR_CRASH_P4 = 0x40000104,
-	HV_MSR_CRASH_CTL = 0x40000105,
-};
-
-/* Pages that L1 names by an MSR: bit 0 enables, bits 63:12 are the page number. */
-#define HV_PAGE_ENABLE BIT(0)
-#define HV_PAGE_GPA(x) ((x)&PAGE_MASK)
+#include "hyperv/interface.h"
 
 #define HYPERCALL_LOCKED    BIT(1)
 #define HYPERCALL_CODE_SIZE 8

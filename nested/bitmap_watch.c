@@ -24,7 +24,7 @@ static void begin_anew(struct sept *s, struct bitmap_watch *b, u64 gpa)
 {
 	if (b->begun)
 		stop(s, b);
-	b->gpa = gpa;
+	b->watch.gpa = gpa;
 	b->wait = PATIENCE;
 }
 
@@ -34,9 +34,10 @@ static void try_clean(struct sept *s, struct bitmap_watch *b, struct vcpu *v)
 	bool flush = false;
 
 	spin_lock(&s->lock);
-	if (!b->begun)
-		watch_start(&s->watches, &b->watch, GPA(b->gpa));
-	b->begun = true;
+	if (!b->begun) {
+		watch_start(&s->watches, &b->watch, GPA(b->watch.gpa));
+		b->begun = true;
+	}
 	watch_clear(&s->watches, &b->watch, &flush);
 	if (flush)
 		watch_flush_tlb(v);
@@ -49,7 +50,7 @@ void bitmap_watch_merge(struct vcpu *v, struct vmcs02 *e)
 {
 	struct bitmap_watch *b = &e->bitmap_watch;
 
-	if (b->gpa != e->v12.msr_bitmap)
+	if (b->watch.gpa != e->v12.msr_bitmap)
 		begin_anew(v->nested->sept, b, e->v12.msr_bitmap);
 	else if (!b->wait)
 		try_clean(v->nested->sept, b, v);
@@ -60,7 +61,7 @@ void bitmap_watch_merge(struct vcpu *v, struct vmcs02 *e)
 void bitmap_watch_init(struct bitmap_watch *b)
 {
 	watch_never(&b->watch);
-	b->gpa = NO_VMCS; /* no bitmap's address either */
+	b->watch.gpa = NO_VMCS; /* no bitmap's address either */
 }
 
 void bitmap_watch_end(struct vcpu *v, struct bitmap_watch *b)

@@ -150,10 +150,8 @@ void bitmaps_load(struct vcpu *v, struct vmcs02 *e)
 /* Pre: the controls are those of the last bitmaps_load. */
 void bitmaps_refresh(struct vcpu *v, struct vmcs02 *e)
 {
-	if (v12_proc(e, PROC_MSR_BITMAPS) && !bitmap_is_known(e))
-		load_msr(v, e);
-	if (v12_proc(e, PROC_IO_BITMAPS))
-		load_io(v, e);
+	load_msr(v, e);
+	load_io(v, e);
 }
 
 /* One bit of a bitmap in L1's memory. */

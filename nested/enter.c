@@ -57,7 +57,7 @@ static void snapshot(struct vcpu *v, const struct vmcs02 *e)
 	f->ia32e = vmcs_read64(VMCS_GUEST_EFER) & EFER_LMA;
 	f->vmcs = GPA(e->ptr);
 	if (v12_proc(e, PROC_TPR_SHADOW))
-		guest_read(&v->guest->mem, GPA(e->v12.virtual_apic + VTPR_OFFSET), &vtpr, 1);
+		guest_read(&v->guest->mem, GPA(e->v12.virtual_apic + APIC_TPR), &vtpr, 1);
 	f->vtpr = vtpr;
 	read_link_page(v, &e->v12, f);
 	read_pdptes(v, &e->v12, f);

@@ -242,7 +242,7 @@ static bool virtual_intr_due(struct vcpu *v)
 		return false;
 	status = vmcs_read16(VMCS_GUEST_INTR_STATUS);
 	request = (u8)status >> 4;
-	return guest_read(&v->guest->mem, GPA(e->v12.virtual_apic + VTPR_OFFSET), &tpr, 1) &&
+	return guest_read(&v->guest->mem, GPA(e->v12.virtual_apic + APIC_TPR), &tpr, 1) &&
 	       request > status >> 12 && request > tpr >> 4;
 }
 

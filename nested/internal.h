@@ -3,6 +3,7 @@
 #ifndef NIDUS_NESTED_INTERNAL_H
 #define NIDUS_NESTED_INTERNAL_H
 
+#include "hv/apic_regs.h" /* of a virtual-APIC page too */
 #include "hv/cpu.h"
 #include "hv/timer.h"
 #include "hv/vcpu.h"
@@ -17,7 +18,6 @@
 #define NESTED_CACHE 8
 #define MSR_LIST_MAX 512u /* SDM "Miscellaneous Data": bits 27:25 zero */
 #define LINEAR_BITS  48
-#define VTPR_OFFSET  0x80u /* of the TPR in a virtual-APIC page */
 
 /* An L2 exit on its way to L1: what VMCS12's exit-information fields will say. */
 struct l2_exit {

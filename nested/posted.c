@@ -5,6 +5,7 @@
  * Processing".
  */
 #include "nested/posted.h"
+#include "hv/apic_regs.h"
 #include "mm/guest_copy.h"
 
 /* The descriptor. SDM table "Format of Posted-Interrupt Descriptor". */
@@ -13,7 +14,7 @@
 #define PI_ON      BIT(0)
 
 /* 32 bits of the virtual APIC's requests each. SDM "Virtualized APIC Registers". */
-#define VIRR(i) (0x200u + 0x10 * (i))
+#define VIRR(i) (APIC_IRR + 0x10 * (i))
 
 /* 64 requests, and L1 may be setting others meanwhile: its notification comes, as ON is clear. */
 static u64 take_word(const struct l1mem *mem, gpa_t at)

@@ -55,7 +55,7 @@ static __attribute__((noinline)) bool threshold_ok(struct vcpu *v, const struct 
 		return false;
 	if (v12_sec(e, SEC_APIC_ACCESSES))
 		return true;
-	return guest_read(&v->guest->mem, GPA(e->v12.virtual_apic + VTPR_OFFSET), &vtpr, 1) &&
+	return guest_read(&v->guest->mem, GPA(e->v12.virtual_apic + APIC_TPR), &vtpr, 1) &&
 	       e->v12.tpr_threshold <= vtpr >> 4;
 }
 

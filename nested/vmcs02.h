@@ -12,8 +12,8 @@
 #include "nested/merge.h"
 #include "nested/sept.h"
 #include "nested/shadow.h"
-#include "nested/watch.h"
 #include "nested/vmcs12.h"
+#include "nested/watch.h"
 
 #define NO_VMCS (~0ull)
 
@@ -45,9 +45,8 @@ struct bitmaps02 {
 
 /* Of L1's MSR bitmap, see nested/bitmap_watch.c. */
 struct bitmap_watch {
-	struct watch watch;
-	u64 gpa;
-	u8 wait; /* merges until the next attempt to know */
+	struct watch watch; /* its gpa is right before it has begun, too */
+	u8 wait;            /* merges until the next attempt to know */
 	bool begun;
 };
 

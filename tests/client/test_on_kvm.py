@@ -14,11 +14,6 @@ from nidus_lib import machine, peers
 CHECKS = {"vmx", "modprobe_kvm_intel", "nidus_status", "l2-said-hello"}
 
 
-def on_the_command_line(modules):
-    """Modules as QEMU's -initrd takes them: file and words, with commas between."""
-    return ",".join(" ".join([f"/nidus/{path.name}", *words]) for path, words in modules)
-
-
 @pytest.fixture
 def kvm_host(grub_iso, iso, guest, nidus_image, l1_images, client_images, bochs, tmp_path):
     """kvm_host(boot=..., ...): Linux with KVM, in whose QEMU Nidus runs the demo."""
@@ -28,13 +23,14 @@ def kvm_host(grub_iso, iso, guest, nidus_image, l1_images, client_images, bochs,
         added = Archive()
         if boot == "kernel":
             added.file("nidus/nidus32.elf", nidus_image.with_name("nidus32.elf").read_bytes())
-            added.file("nidus/demo.elf", (l1_images / "demo.elf").read_bytes())
-            added.file("nidus/modules", on_the_command_line([(l1_images / "demo.elf", ["guest=demo", "mem=64M"])]).encode())
+            (kernel, words, _), = demo.modules()
+            added.file("nidus/kernel", kernel.read_bytes())
+            added.file("nidus/module", " ".join(["/nidus/kernel", *words]).encode())
         else:
             added.file("nidus/lab.iso", iso([demo], hv).read_bytes())
         if boot == "ovmf":
             added.file("nidus/ovmf.fd", machine.OVMF.read_bytes())
-        options = f"{peers.COMMAND_LINE} mitigations=off boot={boot} qemu_machine={qemu_machine} qemu_cpus={cpus} evmcs={evmcs} hv={hv}"
+        options = f"{peers.COMMAND_LINE} {peers.VARIANTS['off']} boot={boot} qemu_machine={qemu_machine} qemu_cpus={cpus} evmcs={evmcs} hv={hv}"
         nidus = tmp_path / "nidus.cpio"
         nidus.write_bytes(added.bytes())
         host = bochs(grub_iso([f"linux /boot/kernel {options}", "initrd /boot/initrd /boot/nidus"],
@@ -60,7 +56,7 @@ def test_plain(boot, qemu_machine, cpus, seconds, kvm_host):
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("boot, seconds", [("kernel", 200), ("cdrom", 400)])
 def test_enlightened(boot, seconds, kvm_host):
-    """KVM offers Hyper-V's enlightened VMCS, and Nidus takes it; its guest's round trip is the cheaper for it."""
+    """KVM offers Hyper-V's enlightened VMCS, and Nidus takes it."""
     assert "VMCSs are enlightened" in kvm_host(seconds, boot, evmcs="on")
 
 

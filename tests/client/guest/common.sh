@@ -33,6 +33,11 @@ check_vmx() {
 	grep -q '^flags.* vmx ' /proc/cpuinfo && pass vmx || fail vmx "no vmx flag in /proc/cpuinfo"
 }
 
+check_modprobe() {
+	modprobe kvm_intel && [ -c /dev/kvm ] && pass modprobe_kvm_intel || fail modprobe_kvm_intel "status $?"
+	dmesg | grep -i 'kvm:' | sed 's/^/  kvm: /'
+}
+
 # Time passes while the CPU sleeps: a timer interrupt wakes it. Hundredths of a second by /proc/uptime.
 check_clock() {
 	echo "clocksource $(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)"

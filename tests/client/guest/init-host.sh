@@ -7,10 +7,6 @@
 # What Hyper-V's guests are offered, by QEMU's names.
 HYPERV=hv-relaxed,hv-time,hv-vpindex,hv-vapic,hv-tlbflush,hv-evmcs,hv-emsr-bitmap
 
-check_modprobe() {
-	modprobe kvm_intel && [ -c /dev/kvm ] && pass modprobe_kvm_intel || fail modprobe_kvm_intel "status $?"
-}
-
 # qemu_boot: arguments for the way to boot. An ISO says itself what to start.
 qemu_boot() {
 	case "$(option boot)" in
@@ -28,7 +24,7 @@ run_nidus() {
 	set -- -accel kvm -cpu $cpu -machine "$(option qemu_machine)" -smp "$(option qemu_cpus)" -m 512 -nodefaults -no-user-config \
 		-display none -serial stdio -no-reboot $(qemu_boot)
 	if [ "$(option boot)" = kernel ]; then
-		qemu-system-x86_64 "$@" -append "console=com1 $(option hv)" -initrd "$(cat /nidus/modules)" </dev/null
+		qemu-system-x86_64 "$@" -append "console=com1 $(option hv)" -initrd "$(cat /nidus/module)" </dev/null
 	else
 		qemu-system-x86_64 "$@" </dev/null
 	fi

@@ -6,11 +6,6 @@
 
 l2_cpus=$(option l2_cpus)
 
-check_modprobe() {
-	modprobe kvm_intel && [ -c /dev/kvm ] && pass modprobe_kvm_intel || fail modprobe_kvm_intel "status $?"
-	dmesg | grep -i 'kvm:' | sed 's/^/  kvm: /'
-}
-
 # The VMCS that kvm_intel says it uses is the one this machine is for.
 check_evmcs() {
 	dmesg | grep -q 'KVM: vmx: using Hyper-V Enlightened VMCS' && used=on || used=off
