@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ACPI tables of an L1, built in a buffer and written into its BIOS area once, before a loader runs; and
- * the few words of the BIOS data area that kernels look at. ACPI specification, "ACPI Software Programming
- * Model".
+ * The ACPI tables of an L1, built in a buffer and written into its BIOS area once, before a loader runs; the
+ * few words of the BIOS data area that kernels look at, and a BIOS that has no service to offer. ACPI
+ * specification, "ACPI Software Programming Model".
  */
 #include "hv/dev/internal.h"
 #include "hv/guest.h"
@@ -312,6 +312,37 @@ static bool write_bios_data(struct guest *g)
 	       guest_write(&g->mem, GPA(0x413), &base, 2) && guest_write(&g->mem, GPA(L1_EBDA), &ebda_kib, 2);
 }
 
+#define BIOS_CODE     (L1_ACPI_RSDP + RSDP_SIZE)
+#define BIOS_SEGMENT  0xf0000000u
+#define SERVICE_FIRST 0x10u
+#define SERVICE_LAST  0x1au
+
+/*
+ * Kernels that start in protected mode go back to real mode to ask a BIOS for memory, discs and screen (Xen's
+ * trampoline does); without vectors they would run away through low memory. The services say by the carry
+ * flag that they do not exist; every other interrupt just returns.
+ */
+static const u8 bios_code[] = {
+	0x55,                   /* push %bp */
+	0x89, 0xe5,             /* mov %sp, %bp */
+	0x80, 0x4e, 0x06, 0x01, /* orb $1, 6(%bp): CF in the caller's flags */
+	0x5d,                   /* pop %bp */
+	0xcf                    /* iret */
+};
+
+static bool write_bios(struct guest *g)
+{
+	u32 vector[256];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(vector); i++) {
+		bool service = i >= SERVICE_FIRST && i <= SERVICE_LAST;
+
+		vector[i] = BIOS_SEGMENT | ((BIOS_CODE & 0xffff) + (service ? 0 : sizeof(bios_code) - 1));
+	}
+	return guest_write(&g->mem, GPA(0), vector, sizeof(vector)) &&
+	       guest_write(&g->mem, GPA(BIOS_CODE), bios_code, sizeof(bios_code));
+}
+
 static bool write_tables(struct guest *g, u8 *buffer, size_t size)
 {
 	struct writer w = {.data = buffer, .max = MIN(size, TABLES_MAX)};
@@ -322,7 +353,8 @@ static bool write_tables(struct guest *g, u8 *buffer, size_t size)
 
 	build_rsdp(rsdp, rsdt, xsdt);
 	return !w.full && guest_write(&g->mem, GPA(L1_ACPI_BASE), buffer, w.size) &&
-	       guest_write(&g->mem, GPA(L1_ACPI_RSDP), rsdp, sizeof(rsdp)) && write_bios_data(g);
+	       guest_write(&g->mem, GPA(L1_ACPI_RSDP), rsdp, sizeof(rsdp)) && write_bios_data(g) &&
+	       write_bios(g);
 }
 
 /* Too big for the stack. Two guests may restart at the same time on two CPUs. */
