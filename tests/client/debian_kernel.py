@@ -10,6 +10,8 @@ import struct
 import subprocess
 import sys
 
+import debian_package
+
 META_PACKAGE = "linux-image-amd64"
 FLAVOUR = re.compile(r"^\d+\.\d+\.\d+-\d+-amd64$")  # neither cloud-amd64 nor rt-amd64
 
@@ -45,28 +47,9 @@ def package_name():
     return names[0] if names else META_PACKAGE
 
 
-def download(folder):
-    subprocess.run(["apt-get", "-q", "download", package_name()], check=True, cwd=folder, capture_output=True)
-
-
-def unpack(folder):
-    """Download the package into `folder` and unpack it there."""
-    root = folder / "root"
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        download(folder)
-    except subprocess.CalledProcessError:  # the package lists are old
-        subprocess.run(["apt-get", "-q", "update"], check=True, capture_output=True)
-        download(folder)
-    deb = max(folder.glob("linux-image-*.deb"), key=lambda p: p.stat().st_mtime)
-    subprocess.run(["dpkg-deb", "-x", deb, root], check=True)
-    deb.unlink()
-    return newest(root)
-
-
 def find(folder):
     """The kernel to test with: the installed one, the one unpacked before, or a fresh download."""
-    kernel = newest(pathlib.Path("/")) or newest(folder / "root") or unpack(folder)
+    kernel = newest(pathlib.Path("/")) or newest(folder / "root") or newest(debian_package.unpack(folder, [package_name()]))
     if kernel is None:
         sys.exit(f"client: no stock kernel in the package {META_PACKAGE}")
     return kernel

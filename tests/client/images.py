@@ -1,17 +1,19 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the client images: `images.py OUT` fills OUT with vmlinuz, linux.cpio, kvm.cpio, host.cpio and what they are made of.
+"""Makes the client images: `images.py OUT` fills OUT with vmlinuz, xen, linux.cpio, kvm.cpio, host.cpio, dom0.cpio and what they are made of.
 
 Everything comes from Debian packages on this machine and from tests/client; nothing is configured here but the list of
 contents. Must not run an emulator.
 """
 import gzip
+import os
 import pathlib
 import re
 import subprocess
 import sys
 
 import debian_kernel
+import debian_xen
 from cpio import Archive
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -19,7 +21,8 @@ BUSYBOX = "/bin/busybox"
 QEMU = pathlib.Path("/usr/bin/qemu-system-x86_64")
 ROMS = ["/usr/share/seabios/bios-256k.bin", *(f"/usr/share/qemu/{name}.bin" for name in
         ("kvmvapic", "linuxboot", "linuxboot_dma", "multiboot", "multiboot_dma", "pvh"))]
-APPLETS = "sh mount umount cat cut echo grep sed sleep dmesg poweroff usleep tr wc modprobe ls timeout nproc head tail".split()
+PTHREAD_CANCEL = "/lib/x86_64-linux-gnu/libgcc_s.so.1"  # asked for at run time only
+APPLETS = "sh mount umount cat cut echo grep sed sleep dmesg poweroff usleep tr wc modprobe ls timeout nproc head tail mkdir".split()
 
 
 def base_archive(out, init_script):
@@ -38,9 +41,10 @@ def base_archive(out, init_script):
     return archive
 
 
-def shared_objects(program):
-    """The dynamic loader and every library of `program`, by the names they are asked for."""
-    text = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+def shared_objects(program, folder=None):
+    """The dynamic loader and every library of `program`, by the names they are asked for; those in `folder` first."""
+    environment = os.environ | ({"LD_LIBRARY_PATH": str(folder)} if folder else {})
+    text = subprocess.run(["ldd", program], check=True, capture_output=True, text=True, env=environment).stdout
     return sorted(set(re.findall(r"(/\S+) \(0x", text)))
 
 
@@ -78,6 +82,24 @@ def kvm_archive(out, kernel):
     return archive
 
 
+def dom0_archive(out, kernel, xen):
+    """Xen's first domain, with the small kernel as its guest."""
+    archive = base_archive(out, "init-dom0.sh")
+    add_modules(archive, kernel, ["xenfs", "xen_evtchn", "xen_gntdev"])
+    libraries = {path for tool in xen.tools for path in shared_objects(tool, xen.libraries)}
+    for library in sorted(libraries | {PTHREAD_CANCEL}):
+        archive.file(xen.inside(pathlib.Path(library)), pathlib.Path(library).read_bytes(), 0o755)
+    for tool in xen.tools:
+        archive.file(f"bin/{tool.name}", tool.read_bytes(), 0o755)
+    for name in ("run/xenstored", "run/xen", "var/lib/xen", "var/lib/xenstored", "var/lock", "var/log/xen/console"):
+        archive.folder(name)
+    archive.link("var/run", "../run")
+    archive.file("l2/small.elf", (out / "l2.elf").read_bytes())
+    archive.file("etc/xen/xl.conf", b"")
+    archive.file("l2/small.cfg", (HERE / "guest" / "domu.cfg").read_bytes())
+    return archive
+
+
 def compressed(data):
     """Loaders pay far more for a byte read than the kernel for a byte unpacked. No time stamp: same input, same bytes."""
     return gzip.compress(data, 9, mtime=0)
@@ -96,6 +118,9 @@ def main():
     write_if_changed(out / "linux.cpio", compressed(base_archive(out, "init-linux.sh").bytes()))
     write_if_changed(out / "kvm.cpio", compressed(kvm_archive(out, kernel).bytes()))
     write_if_changed(out / "host.cpio", compressed(hypervisor_archive(out, kernel, "init-host.sh").bytes()))
+    xen = debian_xen.find(out / "xen-packages")
+    write_if_changed(out / "xen", xen.kernel())
+    write_if_changed(out / "dom0.cpio", compressed(dom0_archive(out, kernel, xen).bytes()))
     print(f"client: {kernel.release} and its images are in {out}")
 
 
