@@ -42,6 +42,7 @@ static inline u64 walk_trail_differs(const struct walk_trail *t)
 {
 	u64 differs = 0;
 
+#pragma GCC unroll 4
 	for (unsigned i = 0; i < 4; i++)
 		differs |= __atomic_load_n(t->slot[i], __ATOMIC_RELAXED) ^ t->entry[i];
 	return differs;

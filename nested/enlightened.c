@@ -255,7 +255,7 @@ static enum exit_action vmptrst(struct vcpu *v)
 
 	if (!is_enlightened(n->current))
 		return emul_vmptrst(v);
-	return operand_write(v, &n->plain, sizeof(n->plain)) ? vmsucceed(v) : RESUME;
+	return operand_write_any(v, &n->plain, sizeof(n->plain)) ? vmsucceed(v) : RESUME;
 }
 
 static enum exit_action vmclear(struct vcpu *v)

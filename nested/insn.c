@@ -147,7 +147,7 @@ enum exit_action emul_vmptrst(struct vcpu *v)
 {
 	u64 ptr = v->nested->current ? v->nested->current->ptr : NO_VMCS;
 
-	return operand_write(v, &ptr, sizeof(ptr)) ? vmsucceed(v) : RESUME;
+	return operand_write_any(v, &ptr, sizeof(ptr)) ? vmsucceed(v) : RESUME;
 }
 
 /* Hypercalls, when there is an interface, are taken by hv/ before this. */

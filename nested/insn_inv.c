@@ -14,9 +14,9 @@ enum { INVEPT_SINGLE = 1, INVEPT_ALL };
 enum { INVVPID_ADDRESS, INVVPID_SINGLE, INVVPID_ALL, INVVPID_SINGLE_GLOBALS };
 
 /* The type operand has the width of the mode. */
-static u64 inv_type(struct vcpu *v)
+static u64 inv_type(const struct vcpu *v, u32 info)
 {
-	u64 type = vcpu_reg(v, INFO_TYPE_REG((u32)vmcs_read_sure(VMCS_EXIT_INSN_INFO)));
+	u64 type = operand_register(v, INFO_TYPE_REG(info));
 
 	return v->nested->wide ? type : (u32)type;
 }
@@ -37,20 +37,18 @@ static bool eptp_valid(const struct nested *n, u64 eptp)
 enum exit_action emul_invept(struct vcpu *v)
 {
 	struct nested *n = v->nested;
-	u64 type = inv_type(v);
-	struct {
-		u64 eptp, reserved;
-	} d;
+	u32 info = (u32)vmcs_read_sure(VMCS_EXIT_INSN_INFO);
+	u64 type = inv_type(v, info), d[2]; /* EPTP, reserved */
 
 	if (!(type == INVEPT_SINGLE && n->caps.ept_vpid & EPT_CAP_INVEPT_SINGLE) &&
 	    !(type == INVEPT_ALL && n->caps.ept_vpid & EPT_CAP_INVEPT_ALL))
 		return vmfail(v, ERROR_INV_OPERAND);
-	if (!operand_read(v, &d, sizeof(d)))
+	if (!operand_read(v, info, d, 2))
 		return RESUME;
 	if (type == INVEPT_SINGLE) {
-		if (!eptp_valid(n, d.eptp))
+		if (!eptp_valid(n, d[0]))
 			return vmfail(v, ERROR_INV_OPERAND);
-		sept_flush(n->sept, v, d.eptp);
+		sept_flush(n->sept, v, d[0]);
 	} else {
 		sept_flush_all(n->sept, v);
 	}
@@ -105,19 +103,17 @@ static void flush_vpid(struct nested *n, u64 type, u16 vpid, u64 linear)
 enum exit_action emul_invvpid(struct vcpu *v)
 {
 	struct nested *n = v->nested;
-	u64 type = inv_type(v);
-	struct {
-		u64 vpid, linear;
-	} d;
+	u32 info = (u32)vmcs_read_sure(VMCS_EXIT_INSN_INFO);
+	u64 type = inv_type(v, info), d[2]; /* VPID, linear address */
 
 	if (type > INVVPID_SINGLE_GLOBALS || !(n->caps.ept_vpid & VPID_CAP_ADDRESS << type))
 		return vmfail(v, ERROR_INV_OPERAND);
-	if (!operand_read(v, &d, sizeof(d)))
+	if (!operand_read(v, info, d, 2))
 		return RESUME;
-	if (d.vpid >> 16 || (type != INVVPID_ALL && !d.vpid))
+	if (d[0] >> 16 || (type != INVVPID_ALL && !d[0]))
 		return vmfail(v, ERROR_INV_OPERAND);
-	if (type == INVVPID_ADDRESS && !is_canonical(d.linear))
+	if (type == INVVPID_ADDRESS && !is_canonical(d[1]))
 		return vmfail(v, ERROR_INV_OPERAND);
-	flush_vpid(n, type, (u16)d.vpid, d.linear);
+	flush_vpid(n, type, (u16)d[0], d[1]);
 	return vmsucceed(v);
 }

@@ -30,14 +30,13 @@ struct l2_exit {
 	bool from_hardware; /* insn_len, insn_info, linear and phys are meant to be stored */
 };
 
-/* An operand of a VMX instruction was found in this page: all that it depends on. */
+/* An operand of a VMX instruction was read in this page: all that it depends on. */
 struct operand_memo {
-	u64 page; /* linear address >> PAGE_SHIFT; NO_PAGE or, as CR4 is never 0, a cr4 of 0: empty */
+	u64 page; /* linear address; NO_PAGE or, as CR4 is never 0, a cr4 of 0: empty */
 	u64 cr3, cr4, efer;
-	enum access access;
+	const u8 *bytes; /* L0's view of the page, all of it RAM */
 	struct walk_trail trail;
-	u64 gpa; /* of the page's first byte */
-};
+} __attribute__((aligned(128))); /* found by a shift */
 #define NO_PAGE (~0ull)
 
 struct nested {
@@ -141,12 +140,17 @@ enum exit_action vmfail_invalid(struct vcpu *v);
 enum exit_action vmfail(struct vcpu *v, enum vmx_error error);
 
 /* --- operand.c: VMCS01 current. False: the fault is raised, return RESUME. --- */
-bool operand_read(struct vcpu *v, void *buf, size_t n);
-bool operand_write(struct vcpu *v, const void *buf, size_t n);
+/* One or two words. `info`: the exit's instruction information. */
+bool operand_read(struct vcpu *v, u32 info, u64 *buf, unsigned words);
 /* For any level; its VMCS is current. */
 bool operand_read_any(struct vcpu *v, void *buf, size_t n);
 bool operand_write_any(struct vcpu *v, const void *buf, size_t n);
 bool operand_pointer(struct vcpu *v, gpa_t *out);
+/* A register that an instruction names, of the level whose VMCS is current. */
+static inline u64 operand_register(const struct vcpu *v, unsigned number)
+{
+	return unlikely(number == RSP) ? vmcs_read_sure(VMCS_GUEST_RSP) : v->regs[number];
+}
 
 /* --- insn*.c: VMX instructions of L1 behind the prologue. VMCS01 current. --- */
 exit_fn emul_vmread, emul_vmwrite, emul_invept, emul_invvpid;

@@ -17,6 +17,9 @@
 #define INFO_NO_INDEX     BIT32(22)
 #define INFO_BASE(i)      ((i) >> 23 & 15)
 #define INFO_NO_BASE      BIT32(27)
+/* 64-bit addresses, a segment that has no base then: not FS, GS. */
+#define INFO_PLAIN_MASK (7u << 7 | BIT32(17))
+#define INFO_PLAIN      (2u << 7)
 
 /* Segment access rights. */
 #define AR_CODE(ar)        ((ar)&8)
@@ -26,21 +29,16 @@
 
 enum segment { SEG_ES, SEG_CS, SEG_SS, SEG_DS, SEG_FS, SEG_GS };
 
-static inline u64 reg(const struct vcpu *v, unsigned number)
-{
-	return unlikely(number == RSP) ? vcpu_reg(v, RSP) : v->regs[number];
-}
-
 /* SDM "Exit Qualification": the displacement, with RIP already added where the operand is RIP-relative. Not
  * cut to the address size. */
 static inline u64 effective_address(const struct vcpu *v, u32 info)
 {
-	u64 ea = vmcs_read_nw(VMCS_EXIT_QUAL);
+	u64 ea = vmcs_read_sure(VMCS_EXIT_QUAL);
 
 	if (!(info & INFO_NO_BASE))
-		ea += reg(v, INFO_BASE(info));
+		ea += operand_register(v, INFO_BASE(info));
 	if (!(info & INFO_NO_INDEX))
-		ea += reg(v, INFO_INDEX(info)) << INFO_SCALE(info);
+		ea += operand_register(v, INFO_INDEX(info)) << INFO_SCALE(info);
 	return ea;
 }
 
@@ -51,10 +49,9 @@ static u64 cut(u64 ea, u32 info)
 	return INFO_ADDR_SIZE(info) == 1 ? ea & 0xffffffff : ea;
 }
 
-static bool segment_fault(struct vcpu *v, unsigned seg)
+static void segment_fault(struct vcpu *v, unsigned seg)
 {
 	inject_exception_error(v, seg == SEG_SS ? VEC_SS : VEC_GP, 0);
-	return false;
 }
 
 static bool in_limit(u32 ar, u32 limit, u64 ea, size_t n)
@@ -81,82 +78,70 @@ static bool segment_ok(unsigned seg, u64 ea, size_t n, bool write)
 	return in_limit(ar, limit, ea, n);
 }
 
+/* The linear address of `n` bytes at `ea`. False: the segment does not allow it. */
+static bool segment_linear(unsigned seg, u64 ea, size_t n, bool write, u64 *linear)
+{
+	if (seg > SEG_GS)
+		return false;
+	if (vcpu_64bit()) {
+		if (seg >= SEG_FS)
+			ea += vcpu_seg_base(seg);
+		*linear = ea;
+		return is_canonical(ea) && is_canonical(ea + n - 1);
+	}
+	*linear = (ea + vcpu_seg_base(seg)) & 0xffffffff;
+	return segment_ok(seg, ea, n, write);
+}
+
 /* False: the fault is raised. */
 static __attribute__((cold)) bool operand_linear(struct vcpu *v, size_t n, bool write, u64 *linear)
 {
 	u32 info = vmcs_read32(VMCS_EXIT_INSN_INFO);
 	unsigned seg = INFO_SEGMENT(info);
-	u64 ea = cut(effective_address(v, info), info);
 
-	if (seg > SEG_GS)
-		return segment_fault(v, seg);
-	if (vcpu_64bit()) {
-		if (seg >= SEG_FS)
-			ea += vcpu_seg_base(seg);
-		*linear = ea;
-		return (is_canonical(ea) && is_canonical(ea + n - 1)) || segment_fault(v, seg);
-	}
-	*linear = (ea + vcpu_seg_base(seg)) & 0xffffffff;
-	return segment_ok(seg, ea, n, write) || segment_fault(v, seg);
+	if (segment_linear(seg, cut(effective_address(v, info), info), n, write, linear))
+		return true;
+	segment_fault(v, seg);
+	return false;
 }
 
-/* The walk, and its entries kept so that the next operand in this page costs only a look whether they still
- * are the same. */
-static __attribute__((cold, noinline)) bool walk(const struct vcpu *v, struct operand_memo *memo,
-						 const struct operand_memo *key, u64 ea, gpa_t *out)
+static inline struct operand_memo *memo_of(const struct vcpu *v, u64 ea)
 {
-	const struct l1mem *m = &v->guest->mem;
-	struct paging p = {
-		.cr3 = key->cr3, .cr4 = key->cr4, .efer = key->efer, .phys_bits = v->nested->facts.phys_bits};
-	u64 differs;
-	bool ok;
+	struct nested *n = v->nested;
 
-	*memo = *key;
-	ok = walk_trail_record(m, key->cr3, ea, &memo->trail, out);
-	if (!guest_walk_fast(m, &p, ea, key->access, out)) {
-		memo->page = NO_PAGE;
-		return false;
-	}
-	guest_access_begin();
-	differs = ok ? walk_trail_differs(&memo->trail) : 1;
-	guest_access_end();
-	if (differs) /* another CPU of L1 has changed an entry meanwhile */
-		memo->page = NO_PAGE;
-	memo->gpa = out->v & PAGE_MASK;
-	return true;
+	return &n->operands[(ea >> PAGE_SHIFT) % ARRAY_SIZE(n->operands)];
 }
 
 /*
- * Where nearly all operands are: 64-bit code, no segment base, inside one page that the fast walk finds. Of
- * CR4 that walk looks only at bits that L1 has in the register itself; CPL is 0. False: the long way tells.
+ * The page of `ea` for the next operands in it: the entries on the way to it are kept, and serve while they
+ * and the registers read the same. False: the long way tells, and nothing is kept.
  */
-static inline bool plain_place(const struct vcpu *v, size_t n, enum access a, gpa_t *out)
+static bool remember(struct vcpu *v, u64 ea, gpa_t *gpa)
 {
-	struct nested *nested = v->nested;
-	u32 info = (u32)vmcs_read_sure(VMCS_EXIT_INSN_INFO);
-	struct operand_memo key, *memo;
-	u64 ea, differs;
+	struct operand_memo *memo = memo_of(v, ea);
+	const struct l1mem *m = &v->guest->mem;
+	struct paging p = {.cr3 = vmcs_read_nw(VMCS_GUEST_CR3),
+			   .cr4 = vmcs_read_nw(VMCS_GUEST_CR4),
+			   .efer = vmcs_read64(VMCS_GUEST_EFER),
+			   .phys_bits = v->nested->facts.phys_bits};
+	u64 differs;
+	hpa_t hpa;
 
-	if (!nested->wide || INFO_SEGMENT(info) >= SEG_FS || INFO_ADDR_SIZE(info) != 2)
+	memo->page = NO_PAGE;
+	if (!is_canonical(ea) || !walk_trail_record(m, p.cr3, ea, &memo->trail, gpa) ||
+	    !guest_walk_fast(m, &p, ea, ACCESS_READ, gpa) ||
+	    !l1mem_plain(m, GPA(gpa->v & PAGE_MASK), PAGE_SIZE, &hpa))
 		return false;
-	ea = effective_address(v, info);
-	if (!is_canonical(ea) || (ea & ~PAGE_MASK) > PAGE_SIZE - n)
-		return false;
-	key.page = ea >> PAGE_SHIFT;
-	key.access = a;
-	key.cr3 = vmcs_read_sure(VMCS_GUEST_CR3);
-	key.cr4 = vmcs_read_sure(VMCS_GUEST_CR4);
-	key.efer = vmcs_read64(VMCS_GUEST_EFER);
-	memo = &nested->operands[key.page % ARRAY_SIZE(nested->operands)];
-	if (memo->page != key.page || memo->cr3 != key.cr3 || memo->cr4 != key.cr4 ||
-	    memo->efer != key.efer || memo->access != key.access)
-		return walk(v, memo, &key, ea, out);
 	guest_access_begin();
 	differs = walk_trail_differs(&memo->trail);
 	guest_access_end();
-	if (unlikely(differs))
-		return walk(v, memo, &key, ea, out);
-	*out = GPA(memo->gpa | (ea & ~PAGE_MASK));
+	if (differs) /* another CPU of L1 has changed an entry meanwhile */
+		return false;
+	memo->cr3 = p.cr3;
+	memo->cr4 = p.cr4;
+	memo->efer = p.efer;
+	memo->bytes = hpa_ptr(hpa);
+	memo->page = ea & PAGE_MASK;
 	return true;
 }
 
@@ -201,23 +186,48 @@ __attribute__((cold)) bool operand_write_any(struct vcpu *v, const void *buf, si
 	return true;
 }
 
-bool operand_read(struct vcpu *v, void *buf, size_t n)
+static __attribute__((cold, noinline)) bool read_anew(struct vcpu *v, u64 ea, u64 *buf, size_t n)
 {
 	gpa_t gpa;
 
-	return (likely(plain_place(v, n, ACCESS_READ, &gpa)) && guest_read(&v->guest->mem, gpa, buf, n)) ||
+	return (remember(v, ea, &gpa) && guest_read(&v->guest->mem, gpa, buf, n)) ||
 	       operand_read_any(v, buf, n);
 }
 
-bool operand_write(struct vcpu *v, const void *buf, size_t n)
+/*
+ * Where nearly all operands are: 64-bit code, no segment base, inside one page that is known. The words are
+ * copied in any case, from what is RAM of this guest, and used only when the way to them is still the same.
+ * Of CR4 the fast walk looks only at bits that L1 has in the register itself; CPL is 0.
+ */
+bool operand_read(struct vcpu *v, u32 info, u64 *buf, unsigned words)
 {
-	gpa_t gpa;
+	size_t n = words * sizeof(u64);
+	const struct operand_memo *memo;
+	u64 ea, at, differs;
 
-	return (likely(plain_place(v, n, ACCESS_WRITE, &gpa)) && guest_write(&v->guest->mem, gpa, buf, n)) ||
-	       operand_write_any(v, buf, n);
+	if (unlikely(!v->nested->wide || (info & INFO_PLAIN_MASK) != INFO_PLAIN))
+		return operand_read_any(v, buf, n);
+	ea = effective_address(v, info);
+	at = ea & ~PAGE_MASK;
+	if (unlikely(at > PAGE_SIZE - n))
+		return operand_read_any(v, buf, n);
+	memo = memo_of(v, ea);
+	differs = (ea - at) ^ memo->page;
+	differs |= vmcs_read_sure(VMCS_GUEST_CR3) ^ memo->cr3;
+	differs |= vmcs_read_sure(VMCS_GUEST_CR4) ^ memo->cr4;
+	differs |= vmcs_read_sure(VMCS_GUEST_EFER) ^ memo->efer;
+	if (unlikely(differs))
+		return read_anew(v, ea, buf, n);
+	guest_access_begin();
+	differs = walk_trail_differs(&memo->trail);
+	buf[0] = *(const volatile u64 *)(memo->bytes + at);
+	if (words > 1)
+		buf[1] = *(const volatile u64 *)(memo->bytes + at + sizeof(u64));
+	guest_access_end();
+	return likely(!differs) ? true : read_anew(v, ea, buf, n);
 }
 
 bool operand_pointer(struct vcpu *v, gpa_t *out)
 {
-	return operand_read(v, &out->v, sizeof(out->v));
+	return operand_read(v, (u32)vmcs_read_sure(VMCS_EXIT_INSN_INFO), &out->v, 1);
 }

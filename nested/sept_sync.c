@@ -65,6 +65,14 @@ static void sync(struct sept *s, struct sept_root *r, struct vcpu *v)
 	}
 }
 
+static __attribute__((noinline)) void flush_root(struct sept *s, struct sept_root *r, struct vcpu *v)
+{
+	sept_wait_fills(s, r);
+	spin_lock(&s->lock);
+	sync(s, r, v);
+	spin_unlock(&s->lock);
+}
+
 /* SDM "INVEPT": single-context goes by the root table's address alone. */
 static void flush_roots(struct sept *s, struct vcpu *v, u64 eptp12, bool all)
 {
@@ -73,12 +81,8 @@ static void flush_roots(struct sept *s, struct vcpu *v, u64 eptp12, bool all)
 	for (unsigned i = 0; i < nr; i++) {
 		struct sept_root *r = s->root[i];
 
-		if (!r->key || !(all || sept_is_of(r, eptp12)))
-			continue;
-		sept_wait_fills(s, r);
-		spin_lock(&s->lock);
-		sync(s, r, v);
-		spin_unlock(&s->lock);
+		if (r->key && (all || sept_is_of(r, eptp12)))
+			flush_root(s, r, v);
 	}
 }
 

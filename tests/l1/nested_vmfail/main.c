@@ -114,6 +114,38 @@ static void memory_operands(void)
 	expect_eq("stack-operand-not-canonical", vmptrld_stack(0x0000800000000000), FAULT(VEC_SS, 0));
 }
 
+/* An operand at a place that was used before: what the tables say now counts. RSP as base too. */
+static void operands_again(void)
+{
+	u64 *page = pages_alloc(2, PAGE_SIZE), va = 0x5000010000, pointer = 0;
+
+	page[0] = vmcs_a;
+	page[PAGE_SIZE / 8] = vmcs_b;
+	page_map(va, addr_of(page), PTE_RAM);
+	expect_eq("first-time", vmptrld_at(va), 0);
+	expect_eq("second-time", vmptrld_at(va), 0);
+	page_map(va, addr_of(page) + PAGE_SIZE, PTE_RAM);
+	invlpg(va);
+	expect_eq("page-moved", vmptrld_at(va), 0);
+	vmptrst(&pointer);
+	expect_eq("loaded-from-new-page", pointer, vmcs_b);
+	page_map(va, addr_of(page), 0);
+	invlpg(va);
+	expect_eq("page-gone", vmptrld_at(va), FAULT(VEC_PF, 0));
+	page_map(va, addr_of(page), PTE_RAM);
+	expect_eq("page-back", vmptrld_at(va), 0);
+	page[0] = vmcs_b;
+	expect_eq("value-changed", vmptrld_at(va), 0);
+	vmptrst(&pointer);
+	expect_eq("loaded-new-value", pointer, vmcs_b);
+	asm volatile("push %0\n\tvmptrld (%%rsp)\n\tvmptrld (%%rsp)\n\tpop %0"
+		     :
+		     : "r"(vmcs_a)
+		     : "cc", "memory");
+	vmptrst(&pointer);
+	expect_eq("loaded-from-stack", pointer, vmcs_a);
+}
+
 /* FS and GS have a base in 64-bit mode, the others have none; scaled index and negative displacement. */
 static void addressing(void)
 {
@@ -219,6 +251,7 @@ void test_main(void)
 	vmxon_rules();
 	pointer_rules();
 	memory_operands();
+	operands_again();
 	addressing();
 	flags_of_success();
 	invalidation();
