@@ -37,17 +37,17 @@ enum exit_action exit_xsetbv(struct vcpu *v)
 	return RESUME_NEXT;
 }
 
-/* A hypercall where there is an interface. Else, in VMX operation, a VMX instruction of L1; outside of it, it
- * does not exist. */
+/* In VMX operation, a VMX instruction of L1; outside of it, it does not exist. */
+enum exit_action vmcall_without_interface(struct vcpu *v)
+{
+	return v->nested && nested_vmxon(v) ? exit_vmx_insn(v) : fault_ud(v);
+}
+
 enum exit_action exit_vmcall(struct vcpu *v)
 {
-	enum exit_action a;
+	const struct personality *p = v->guest->personality;
 
-	if (v->guest->personality && v->guest->personality->vmcall(v, &a))
-		return a;
-	if (v->nested && nested_vmxon(v))
-		return exit_vmx_insn(v);
-	return fault_ud(v);
+	return p ? p->vmcall(v) : vmcall_without_interface(v);
 }
 
 enum exit_action exit_ud(struct vcpu *v)

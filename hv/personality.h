@@ -21,13 +21,16 @@ struct personality {
 	/* MSRs that hv/msr.c does not have. False: #GP(0). */
 	bool (*msr_read)(struct vcpu *v, u32 msr, u64 *value);
 	bool (*msr_write)(struct vcpu *v, u32 msr, u64 value);
-	/* VMCALL of L1, in VMX operation or not. False: not a hypercall, the processor's rules hold. */
-	bool (*vmcall)(struct vcpu *v, enum exit_action *action);
+	/* VMCALL of L1, in VMX operation or not; where it is no hypercall, vmcall_without_interface. */
+	enum exit_action (*vmcall)(struct vcpu *v);
 	/* v->tsc_offset changed. */
 	void (*tsc_moved)(struct vcpu *v);
 	/* The guest has ended: a line of counters, if there is something to say. */
 	void (*report)(const struct guest *g);
 };
+
+/* exit_misc.c: VMCALL where there is no interface, or L1 does not use it. */
+enum exit_action vmcall_without_interface(struct vcpu *v);
 
 /* What `hyperv=on` gives a guest; set by boot/main.c before the guests are made. */
 extern const struct personality *personality_hyperv;

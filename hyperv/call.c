@@ -28,7 +28,7 @@ static const struct call_form forms[] = {
 
 const struct call_form *call_form(u16 code)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(forms) && code <= forms[ARRAY_SIZE(forms) - 1].code; i++)
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
 		if (forms[i].code == code)
 			return &forms[i];
 	return NULL;

@@ -37,6 +37,20 @@ struct call_form {
 };
 /* NULL: no such call. */
 const struct call_form *call_form(u16 code);
+/* The same question, asked quickly. */
+static inline bool call_exists(u16 code)
+{
+	switch (code) {
+	case HV_FLUSH_SPACE ... HV_FLUSH_LIST:
+	case HV_LONG_SPIN_WAIT:
+	case HV_SEND_IPI:
+	case HV_FLUSH_SPACE_EX ... HV_SEND_IPI_EX:
+	case HV_FLUSH_GPA_SPACE ... HV_FLUSH_GPA_LIST:
+		return true;
+	default:
+		return false;
+	}
+}
 
 struct call {
 	u16 code;
@@ -57,6 +71,11 @@ static inline bool call_is_flush(u64 control)
 }
 /* Words of input a decoded call has. */
 unsigned call_words(const struct call *c);
+/* That of a control word whose code no call has: as if nothing else had been looked at. */
+static inline u64 call_result_unknown(u64 control)
+{
+	return HV_INVALID_CODE | (control >> 48 & 0xfff) << 32;
+}
 /* The value L1 gets: status, and for a list how far it was done. */
 static inline u64 call_result(const struct call *c, enum hv_status s)
 {

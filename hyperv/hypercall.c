@@ -8,6 +8,14 @@
 
 #define FAST_WORDS 2u
 
+#define AR_LONG BIT32(13) /* of CS: 64-bit code */
+#define AR_DPL  (3u << 5) /* of SS: the CPL */
+
+static inline bool is_wide(void)
+{
+	return vmcs_read_sure(VMCS_GUEST_CS_AR) & AR_LONG && vmcs_read_sure(VMCS_GUEST_EFER) & EFER_LMA;
+}
+
 static u64 pair(const struct vcpu *v, enum reg high, enum reg low)
 {
 	return v->regs[high] << 32 | (u32)v->regs[low];
@@ -15,7 +23,7 @@ static u64 pair(const struct vcpu *v, enum reg high, enum reg low)
 
 struct hypercall_regs hypercall_registers(const struct vcpu *v)
 {
-	if (vcpu_64bit())
+	if (is_wide())
 		return (struct hypercall_regs){v->regs[RCX], v->regs[RDX], v->regs[R8], true};
 	return (struct hypercall_regs){pair(v, RDX, RAX), pair(v, RBX, RCX), pair(v, RDI, RSI), false};
 }
@@ -84,29 +92,37 @@ static __attribute__((noinline)) enum hv_status carry_out(struct vcpu *v, const 
 /* TLFS "Legal Hypercall Environments". */
 bool hypercall_is_legal(const struct hypercall_regs *r)
 {
-	return vcpu_cpl() == 0 && (r->wide || vcpu_cr0() & CR0_PE);
+	return !(vmcs_read_sure(VMCS_GUEST_SS_AR) & AR_DPL) && (r->wide || vcpu_cr0() & CR0_PE);
 }
 
-bool hypercall(struct vcpu *v, enum exit_action *action)
+/* Of calls that exist, and in modes other than 64-bit code. */
+static __attribute__((noinline)) enum exit_action call(struct vcpu *v)
 {
-	struct hypercall_regs r;
+	struct hypercall_regs r = hypercall_registers(v);
 	struct call c;
-	enum hv_status s;
+	enum hv_status s = call_decode(r.control, &c);
 	bool again = false;
 
-	if (!hv_partition(v)->os_id)
-		return false;
-	r = hypercall_registers(v);
-	s = call_decode(r.control, &c);
 	/* More input than the two registers would be in XMM registers, which is not offered. */
-	if (!hypercall_is_legal(&r) || (s == HV_SUCCESS && c.fast && call_words(&c) > FAST_WORDS)) {
-		*action = fault_ud(v);
-		return true;
-	}
+	if (!hypercall_is_legal(&r) || (s == HV_SUCCESS && c.fast && call_words(&c) > FAST_WORDS))
+		return fault_ud(v);
 	if (s == HV_SUCCESS)
 		s = carry_out(v, &r, &c, &again);
-	*action = again ? RESUME : RESUME_NEXT;
-	if (!again)
-		hypercall_result(v, &r, call_result(&c, s));
-	return true;
+	if (again)
+		return RESUME;
+	hypercall_result(v, &r, call_result(&c, s));
+	return RESUME_NEXT;
+}
+
+/* A call that does not exist needs no look at its input, whatever the number is. */
+enum exit_action hypercall(struct vcpu *v)
+{
+	u64 control = v->regs[RCX];
+
+	if (unlikely(!hv_partition(v)->os_id))
+		return vmcall_without_interface(v);
+	if (call_exists((u16)control) || !is_wide() || vmcs_read_sure(VMCS_GUEST_SS_AR) & AR_DPL)
+		return call(v);
+	v->regs[RAX] = call_result_unknown(control);
+	return RESUME_NEXT;
 }

@@ -124,7 +124,7 @@ bool crash_read(struct vcpu *v, u32 msr, u64 *value);
 bool crash_write(struct vcpu *v, u32 msr, u64 value);
 
 /* hypercall.c */
-bool hypercall(struct vcpu *v, enum exit_action *action);
+exit_fn hypercall;
 
 /* direct_flush.c: VMCALL of L2. False: it is L1's. */
 struct vmcs02;

@@ -42,6 +42,21 @@ static void control_words(void **state)
 	assert_int_equal(decode(HV_SEND_IPI_EX | VARIABLE(511)), HV_SUCCESS);
 }
 
+static void quick_answers(void **state)
+{
+	(void)state;
+	for (u32 code = 0; code <= 0xffff; code++) {
+		u64 control = code | START(0xfff) | REPS(7);
+		struct call c;
+
+		assert_int_equal(call_exists((u16)code), call_form((u16)code) != NULL);
+		if (call_exists((u16)code))
+			continue;
+		assert_int_equal(call_decode(control, &c), HV_INVALID_CODE);
+		assert_int_equal(call_result(&c, HV_INVALID_CODE), call_result_unknown(control));
+	}
+}
+
 static void sizes_and_results(void **state)
 {
 	struct call c;
@@ -115,9 +130,9 @@ static void reference_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(control_words),  cmocka_unit_test(sizes_and_results),
-		cmocka_unit_test(vp_sets),        cmocka_unit_test(folded_sets),
-		cmocka_unit_test(reference_time),
+		cmocka_unit_test(control_words),     cmocka_unit_test(quick_answers),
+		cmocka_unit_test(sizes_and_results), cmocka_unit_test(vp_sets),
+		cmocka_unit_test(folded_sets),       cmocka_unit_test(reference_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
