@@ -6,6 +6,7 @@
  */
 #include "hv/apicv.h"
 #include "hv/cpu.h"
+#include "hv/dev/vlapic.h"
 #include "hv/exit.h"
 #include "hv/sched.h"
 #include "hv/tlb.h"
@@ -112,9 +113,9 @@ void event_requeue(struct vcpu *v)
 
 void event_window(u32 control, bool on)
 {
-	u32 proc = vmcs_read32(VMCS_PROC_CTL);
+	u64 proc = vmcs_read_sure(VMCS_PROC_CTL);
 
-	vmcs_write32(VMCS_PROC_CTL, on ? proc | control : proc & ~control);
+	vmcs_write_sure(VMCS_PROC_CTL, on ? proc | control : proc & ~(u64)control);
 }
 
 /* The traps that wait are the last instruction's: they come before other events, and an entry that injects
@@ -123,8 +124,8 @@ bool event_trap_due(void)
 {
 	const u64 causes = BIT(12) | BIT(14) | BIT(16); /* an enabled breakpoint, single-step, RTM */
 
-	return vmcs_read_nw(VMCS_GUEST_PENDING_DBG) & causes &&
-	       !(vmcs_read32(VMCS_GUEST_INTR_STATE) & INTR_STATE_MOV_SS);
+	return vmcs_read_sure(VMCS_GUEST_PENDING_DBG) & causes &&
+	       !(vmcs_read_sure(VMCS_GUEST_INTR_STATE) & INTR_STATE_MOV_SS);
 }
 
 /* No device is given to a guest, so no host NMI is a guest's; hv/idt has counted it. */
@@ -136,7 +137,7 @@ bool vcpu_intr_pending(struct vcpu *v)
 {
 	if (vlapic_pending(v) >= 0)
 		return true;
-	return vlapic_accepts_extint(v) && machine_pic_pending(v->guest->machine);
+	return vlapic_accepts_extint(v) && v->guest->pic_output;
 }
 
 /* With APICv the processor has the highest request in RVI; the page's IRR follows it. */
@@ -144,7 +145,7 @@ bool vcpu_intr_possible(const struct vcpu *v)
 {
 	if (v->apicv_mode ? (u8)vmcs_read16(VMCS_GUEST_INTR_STATUS) : vlapic_requested(v))
 		return true;
-	return machine_pic_pending(v->guest->machine) && vlapic_accepts_extint(v);
+	return v->guest->pic_output && vlapic_accepts_extint(v);
 }
 
 /* The PIC comes first: an APIC takes ExtINT without comparing priorities. */
@@ -152,15 +153,11 @@ u8 vcpu_intr_ack(struct vcpu *v)
 {
 	int vec;
 
-	if (vlapic_accepts_extint(v) && machine_pic_pending(v->guest->machine))
+	if (vlapic_accepts_extint(v) && v->guest->pic_output)
 		return machine_pic_ack(v->guest->machine);
-	vec = vlapic_pending(v);
-	if (unlikely(
-		    vec <
-		    0)) /* the PIC's line fell since vcpu_intr_pending: it answers with its spurious vector */
-		return machine_pic_ack(v->guest->machine);
-	vlapic_ack(v, (u8)vec);
-	return (u8)vec;
+	vec = vlapic_take(v);
+	/* The PIC's line fell since vcpu_intr_pending: it answers with its spurious vector. */
+	return unlikely(vec < 0) ? machine_pic_ack(v->guest->machine) : (u8)vec;
 }
 
 bool gate_common(struct vcpu *v)
@@ -243,21 +240,27 @@ static void sync_apicv(struct vcpu *v)
 		wake(v);
 }
 
-static bool extint_pending(struct vcpu *v)
+static inline bool extint_pending(struct vcpu *v)
 {
-	return unlikely(machine_pic_pending(v->guest->machine)) && vlapic_accepts_extint(v);
+	return unlikely(v->guest->pic_output) && vlapic_accepts_extint(v);
 }
 
-/* The APIC's vector that must be injected, or -1: with APICv the processor delivers it. */
-static int vector_to_inject(struct vcpu *v)
+/* The APIC has a request that it does not deliver by itself. */
+static inline bool request_waits(const struct vcpu *v)
 {
-	return v->apicv_mode ? -1 : vlapic_pending(v);
+	return !v->apicv_mode && (v->apicv ? vlapic_requested(v) : vlapic_waits(v));
 }
 
-static bool takes_interrupt(void)
+static inline bool takes_interrupt(void)
 {
 	return vmcs_read_sure(VMCS_GUEST_RFLAGS) & RFLAGS_IF &&
-	       !(vmcs_read_sure(VMCS_GUEST_INTR_STATE) & BLOCKED_STI_SS);
+	       !(vmcs_read_sure(VMCS_GUEST_INTR_STATE) & BLOCKED_STI_SS) && !event_trap_due();
+}
+
+/* Behind an ExtINT. */
+static __attribute__((cold, noinline)) bool more_to_come(struct vcpu *v)
+{
+	return (!v->apicv_mode && vlapic_pending(v) >= 0) || extint_pending(v);
 }
 
 /*
@@ -265,48 +268,50 @@ static bool takes_interrupt(void)
  * opens for whatever is requested, and its exit decides. With the APIC's in service nothing more of it
  * follows before an EOI or a new request; the PIC may have more at once.
  */
-static void try_intr(struct vcpu *v, bool slot_taken)
+static inline __attribute__((always_inline)) void try_intr(struct vcpu *v, bool slot_taken, bool extint,
+							   bool waits)
 {
-	bool extint = extint_pending(v);
 	int vec;
 
-	if (slot_taken || !takes_interrupt()) {
-		set_intr_window(v, extint || (!v->apicv_mode && vlapic_requested(v)));
-		return;
-	}
-	vec = vector_to_inject(v);
-	if (likely(vec < 0 && !extint)) {
+	if (!extint && !waits) {
 		set_intr_window(v, false);
 		return;
 	}
-	if (unlikely(event_trap_due())) {
+	if (slot_taken || !takes_interrupt()) {
 		set_intr_window(v, true);
 		return;
 	}
-	if (unlikely(extint))
-		vec = machine_pic_ack(v->guest->machine);
-	else
-		vlapic_ack(v, (u8)vec);
-	vmcs_write_sure(VMCS_ENTRY_INTR_INFO, INTR_VALID | INTR_TYPE_EXT << 8 | (u8)vec);
+	vec = extint ? machine_pic_ack(v->guest->machine) : vlapic_take(v);
+	if (unlikely(vec < 0)) {
+		set_intr_window(v, false);
+		return;
+	}
+	vmcs_write_sure(VMCS_ENTRY_INTR_INFO, INTR_VALID | INTR_TYPE_EXT << 8 | (u32)vec);
 	wake(v);
-	set_intr_window(v, extint && (vector_to_inject(v) >= 0 || extint_pending(v)));
+	set_intr_window(v, extint && more_to_come(v));
+}
+
+static __attribute__((noinline, cold)) void update_tpr_threshold(struct vcpu *v)
+{
+	u8 threshold = vlapic_threshold(v);
+
+	if (threshold != v->tpr_threshold)
+		vmcs_write32(VMCS_TPR_THRESHOLD, v->tpr_threshold = threshold);
 }
 
 /* SDM "TPR Threshold": an exit when the guest lowers TPR so far that the request held back may be delivered.
  */
-static void set_tpr_threshold(struct vcpu *v)
+static inline void set_tpr_threshold(struct vcpu *v)
 {
-	u8 threshold = vlapic_threshold(v);
-
-	if (unlikely(threshold != v->tpr_threshold))
-		vmcs_write32(VMCS_TPR_THRESHOLD, v->tpr_threshold = threshold);
+	if (unlikely(vlapic_tpr_is_up(v) || v->tpr_threshold))
+		update_tpr_threshold(v);
 }
 
-static void take_interrupts(struct vcpu *v, bool slot_taken)
+static __attribute__((noinline)) void take_interrupts(struct vcpu *v, bool slot_taken)
 {
 	if (v->apicv)
 		sync_apicv(v);
-	try_intr(v, slot_taken);
+	try_intr(v, slot_taken, extint_pending(v), request_waits(v));
 	if (!v->apicv_mode)
 		set_tpr_threshold(v);
 }
@@ -358,12 +363,18 @@ static __attribute__((noinline, cold)) enum exit_action gate_fully(struct vcpu *
 	return v->state == VCPU_RUN ? RESUME : RESCHEDULE;
 }
 
-/* Mostly there is nothing but an interrupt, or one that may be. */
+/* Mostly there is nothing but an interrupt, or one that may be; straight on where it is the APIC's and L0
+ * delivers it. */
 enum exit_action gate_l1(struct vcpu *v)
 {
 	if (unlikely(v->pending != PEND_INTR || v->nmi_waiting || v->state == VCPU_WAIT_SIPI))
 		return gate_fully(v);
 	__atomic_fetch_and(&v->pending, ~(u32)PEND_INTR, __ATOMIC_SEQ_CST);
-	take_interrupts(v, false);
-	return v->state == VCPU_RUN ? RESUME : RESCHEDULE;
+	if (v->apicv || unlikely(v->guest->pic_output)) {
+		take_interrupts(v, false);
+	} else {
+		try_intr(v, false, false, vlapic_waits(v));
+		set_tpr_threshold(v);
+	}
+	return likely(v->state == VCPU_RUN) ? RESUME : RESCHEDULE;
 }

@@ -77,25 +77,26 @@ enum exit_action exit_l1(struct vcpu *v, u32 reason)
 	return exit_table[reason](v);
 }
 
-/* The gate, then whoever runs next. */
-static __attribute__((noinline)) struct vcpu *pass_gate(struct vcpu *v, enum exit_action a)
+/* The gate, while there is something for it. Then whoever runs next. */
+static __attribute__((noinline)) struct vcpu *pass_gate(struct vcpu *v)
 {
-	while (v->pending && a != RESCHEDULE)
-		a = v->level->gate(v);
-	return unlikely(a == RESCHEDULE) ? sched_next(v) : v;
+	do {
+		if (unlikely(v->level->gate(v) == RESCHEDULE))
+			return sched_next(v);
+	} while (unlikely(v->pending));
+	return v;
 }
 
 struct vcpu *vcpu_exit(struct vcpu *v)
 {
 	enum exit_action a = v->level->exit(v, (u32)vmcs_read_sure(VMCS_EXIT_REASON));
 
-	if (likely(a == RESUME_NEXT)) {
+	if (likely(a == RESUME_NEXT))
 		insn_advance_inline(vmcs_read_sure(VMCS_EXIT_INSN_LEN));
-		v = cpu_running();
-		return likely(!v->pending) ? v : pass_gate(v, RESUME);
-	}
 	v = cpu_running();
-	return likely(a == RESUME && !v->pending) ? v : pass_gate(v, a);
+	if (unlikely(a == RESCHEDULE))
+		return sched_next(v);
+	return likely(!v->pending) ? v : pass_gate(v);
 }
 
 /*
@@ -112,5 +113,5 @@ struct vcpu *vcpu_entry_failed(void)
 	if (v->vmcs == &v->vmcs01)
 		panic("VM entry failed, error %u", error);
 	guest_end(v->guest, "killed: VM entry of L2 failed, error %u", error);
-	return pass_gate(v, RESUME);
+	return v->pending ? pass_gate(v) : v;
 }

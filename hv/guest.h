@@ -45,7 +45,8 @@ struct guest {
 	void *apic_page;    /* hv/apicv; NULL: not used */
 	unsigned nr_vcpus;
 	struct vcpu *vcpu[VCPUS_MAX];
-	struct machine *machine;               /* hv/dev: everything that is not a CPU */
+	struct machine *machine; /* hv/dev: everything that is not a CPU */
+	bool pic_output; /* atomic: INTR of its PIC pair, as vCPU 0's LINT0 and a CPU without APIC see it */
 	const struct personality *personality; /* hv/personality.h; NULL: the bare processor */
 	void *partition;                       /* its state */
 	bool console_prefix;

@@ -14,6 +14,7 @@ from conftest import TOP, console, guest_list, iso_image, machine
 L1 = TOP / "tests" / "l1"
 NAMES = sorted(path.parent.name for path in L1.glob("*/main.c"))
 EACH = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in NAMES]
+WITHOUT_APICV = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("ioapic", "ipi", "lapic_timer", "pic")]
 
 OUT = re.compile(r"^OUT (\d+) (.*)$", re.MULTILINE)
 
@@ -92,24 +93,39 @@ def test_bare(name, bare):
     assert not unlisted_faults(found, name, 0), tail
 
 
-@pytest.mark.parametrize("name", EACH)
-def test_under_nidus(name, bare, words, l1_images, guest, iso, bochs):
-    wanted = options(name)
-    program = guest(name, kernel=l1_images / f"{name}.elf", mem=wanted["memory"], vcpus=wanted["vcpus"],
-                    cmdline=f"{wanted['cmdline']} {words}".strip(), **wanted.get("guest", {}))
-    memory = max(512 << 20, guest_list.parse_size(wanted["memory"], name) + (256 << 20))
-    computer = bochs(iso([program], wanted.get("hv", "")), cpus=wanted["vcpus"], memory=memory)
-    computer.wait_end(wanted["timeout"])
+@pytest.fixture
+def under_nidus(bare, words, l1_images, guest, iso, bochs):
+    """Runs a program as L1, with further options of the guest, and compares what it says with the bare machine."""
+    def run(name, **more):
+        wanted = options(name)
+        program = guest(name, kernel=l1_images / f"{name}.elf", mem=wanted["memory"], vcpus=wanted["vcpus"],
+                        cmdline=f"{wanted['cmdline']} {words}".strip(), **wanted.get("guest", {}), **more)
+        memory = max(512 << 20, guest_list.parse_size(wanted["memory"], name) + (256 << 20))
+        computer = bochs(iso([program], wanted.get("hv", "")), cpus=wanted["vcpus"], memory=memory)
+        computer.wait_end(wanted["timeout"])
 
-    assert f"nidus: guest {name} started" in computer.lines
-    assert console.guests(computer.text).endings == {name: wanted["ending"]}
-    found = read_verdicts(computer, wanted)
-    assert not unlisted_faults(found, name, 1)
-    if wanted["bare"]:
-        verdicts, bare_outcomes, _ = bare(name)
-        assert differing(verdicts.named(), found.named(), listed(name)) == []
-        apart = cases_apart(bare_outcomes, outcomes(computer.text))
-        assert not apart, f"outcomes differ; --words '{' '.join(apart)}' shows them in full"
+        assert f"nidus: guest {name} started" in computer.lines
+        assert console.guests(computer.text).endings == {name: wanted["ending"]}
+        found = read_verdicts(computer, wanted)
+        assert not unlisted_faults(found, name, 1)
+        if wanted["bare"]:
+            verdicts, bare_outcomes, _ = bare(name)
+            assert differing(verdicts.named(), found.named(), listed(name)) == []
+            apart = cases_apart(bare_outcomes, outcomes(computer.text))
+            assert not apart, f"outcomes differ; --words '{' '.join(apart)}' shows them in full"
+
+    return run
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_under_nidus(name, under_nidus):
+    under_nidus(name)
+
+
+@pytest.mark.parametrize("name", WITHOUT_APICV)
+def test_without_apicv(name, under_nidus):
+    """L0 delivers interrupts itself, as on a processor that cannot."""
+    under_nidus(name, apicv="off")
 
 
 def cases_apart(bare_found, nidus_found):

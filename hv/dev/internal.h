@@ -8,6 +8,7 @@
 
 #include "hv/apic_regs.h"
 #include "hv/dev/machine.h"
+#include "hv/dev/vlapic.h"
 #include "hv/spinlock.h"
 #include "hv/timer.h"
 #include "hv/types.h"
@@ -33,40 +34,6 @@ enum apic_mode { MODE_FIXED, MODE_LOWEST, MODE_SMI, MODE_NMI = 4, MODE_INIT, MOD
 
 /* Physical destination of everybody, whatever the sender's mode. */
 #define APIC_BROADCAST 0xffffffffu
-
-struct vlapic {
-	u8 *page; /* register values stand where the SDM's page has them */
-	struct vcpu *vcpu;
-	/* Atomic; bit n: IRR word n may hold a request. While the processor serves the APIC: one that it was
-	 * not told of. */
-	u8 irr_words;
-	u8 isr_words;    /* own CPU only */
-	bool stale;      /* own CPU only: the processor's RVI and SVI are not those of the page */
-	bool tmr_moved;  /* atomic: TMR changed since hv/apicv looked */
-	u32 esr_pending; /* atomic; errors since the last write of ESR */
-	/* The timer: a count that reaches zero at `expire` (host TSC), or a deadline (guest TSC). Own CPU
-	 * only. */
-	struct timer timer;
-	bool counting;
-	u64 expire, deadline;
-	u32 lvt, initial, divide; /* the registers the timer obeys: the processor may have put a guest's next
-				   * value into the page already (hv/apicv) */
-};
-
-static inline u32 *apic_reg(const struct vlapic *l, u32 offset)
-{
-	return (u32 *)(void *)(l->page + offset);
-}
-
-static inline u32 apic_get(const struct vlapic *l, u32 offset)
-{
-	return __atomic_load_n(apic_reg(l, offset), __ATOMIC_RELAXED);
-}
-
-static inline void apic_put(struct vlapic *l, u32 offset, u32 value)
-{
-	__atomic_store_n(apic_reg(l, offset), value, __ATOMIC_RELAXED);
-}
 
 bool vlapic_enabled(const struct vlapic *l); /* IA32_APIC_BASE */
 bool vlapic_is_x2apic(const struct vlapic *l);
@@ -105,7 +72,6 @@ struct vpic_chip {
 
 struct vpic {
 	struct vpic_chip chip[2];
-	bool output; /* INTR of the master; also read without the lock */
 };
 
 void vpic_reset(struct machine *m);

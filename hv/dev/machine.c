@@ -162,11 +162,6 @@ void machine_console_input(struct machine *m, u8 c)
 	spin_unlock(&m->lock);
 }
 
-bool machine_pic_pending(struct machine *m)
-{
-	return __atomic_load_n(&m->pic.output, __ATOMIC_RELAXED);
-}
-
 u8 machine_pic_ack(struct machine *m)
 {
 	u8 vector;

@@ -37,8 +37,6 @@ void machine_irq(struct machine *m, unsigned gsi, bool level);
 /* Input typed for this guest. */
 void machine_console_input(struct machine *m, u8 c);
 
-/* The PIC pair's output as vCPU 0's LAPIC LINT0 (ExtINT) and a virtual-wire without LAPIC see it. */
-bool machine_pic_pending(struct machine *m);
 /* INTA cycle: the vector (spurious 7/15 as the 8259 does). */
 u8 machine_pic_ack(struct machine *m);
 /* A level-triggered vector was EOIed at a local APIC. */
@@ -68,13 +66,15 @@ void vlapic_set_tpr(struct vcpu *v, u8 tpr); /* CR8 << 4 */
 void vlapic_eoi(struct vcpu *v);
 /* A performance counter of its CPU ran over: the LVT entry delivers, and masks itself. Own CPU. */
 void vlapic_pmi(struct vcpu *v);
-/* Highest vector that the APIC would deliver now (above PPR), or -1. Only the vCPU's own CPU calls these two.
- */
+/* Highest vector that the APIC would deliver now (above PPR), or -1. Only the vCPU's own CPU calls these
+ * three. */
 int vlapic_pending(struct vcpu *v);
-/* Something is requested, be it held back or not. */
-bool vlapic_requested(const struct vcpu *v);
 /* IRR -> ISR for that vector. */
 void vlapic_ack(struct vcpu *v, u8 vector);
+/* Both at once. */
+int vlapic_take(struct vcpu *v);
+/* Something is requested, be it held back or not. */
+bool vlapic_requested(const struct vcpu *v);
 /* The TPR threshold: the class of the highest request that TPR holds back, 0: none. */
 u8 vlapic_threshold(struct vcpu *v);
 /* ExtINT reaches this vCPU (LAPIC off, or LINT0 unmasked in ExtINT mode). */

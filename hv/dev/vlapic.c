@@ -25,7 +25,10 @@
 #define CLASS(vector) ((vector)&0xf0)
 #define ALL_WORDS     0xffu
 
-struct vlapic *vlapic_create(struct vcpu *v)
+/* This file is built for speed, but for these. */
+#define COLD __attribute__((cold))
+
+COLD struct vlapic *vlapic_create(struct vcpu *v)
 {
 	struct vlapic *l = page_alloc();
 
@@ -42,14 +45,14 @@ struct vlapic *vlapic_create(struct vcpu *v)
 	return l;
 }
 
-void vlapic_destroy(struct vlapic *l)
+COLD void vlapic_destroy(struct vlapic *l)
 {
 	timer_cancel(&l->timer);
 	page_free(l->page);
 	page_free(l);
 }
 
-void vlapic_reset(struct vcpu *v, bool init)
+COLD void vlapic_reset(struct vcpu *v, bool init)
 {
 	struct vlapic *l = v->lapic;
 	bool boot = !init && v->index == 0;
@@ -79,7 +82,7 @@ void vlapic_reset(struct vcpu *v, bool init)
 
 /* The 32-bit id and the logical id that follows from it. SDM "Deriving Logical x2APIC ID from the Local
  * x2APIC ID". */
-void vlapic_enter_x2apic(struct vlapic *l)
+COLD void vlapic_enter_x2apic(struct vlapic *l)
 {
 	u32 id = l->vcpu->index;
 
@@ -88,29 +91,52 @@ void vlapic_enter_x2apic(struct vlapic *l)
 	apic_put(l, APIC_ICR2, 0);
 }
 
+static inline unsigned top_bit(u32 bits)
+{
+	return (unsigned)__builtin_clz(bits) ^ 31;
+}
+
 /* Index of the highest vector of a 256-bit register; `words` has a bit for each word that may hold one. */
 static int highest(const struct vlapic *l, u32 base, unsigned words)
 {
 	while (words) {
-		unsigned i = 31 - (unsigned)__builtin_clz(words);
+		unsigned i = top_bit(words);
 		u32 bits = apic_get(l, base + i * 0x10);
 
 		if (bits)
-			return (int)(i * 32 + 31 - (unsigned)__builtin_clz(bits));
+			return (int)(i * 32 + top_bit(bits));
 		words &= ~BIT32(i);
 	}
 	return -1;
 }
 
-/* The processor changes the page without our summaries while it serves the APIC. */
-static unsigned irr_words(const struct vlapic *l)
+/* The same where the first word nearly always has it. Pre: words is not 0. */
+static inline int highest_first(const struct vlapic *l, u32 base, unsigned words)
 {
-	return l->vcpu->apicv ? ALL_WORDS : __atomic_load_n(&l->irr_words, __ATOMIC_ACQUIRE);
+	unsigned i = top_bit(words);
+	u32 bits = apic_get(l, base + i * 0x10);
+
+	return likely(bits) ? (int)(i * 32 | top_bit(bits)) : highest(l, base, words);
 }
 
-static unsigned isr_words(const struct vlapic *l)
+/* The processor changes the page without our summaries while it serves the APIC: all words then. The compiler
+ * is not to make two ways of the two cases. */
+static inline unsigned all_if_served(const struct vcpu *v)
 {
-	return l->vcpu->apicv ? ALL_WORDS : l->isr_words;
+	unsigned words = v->apicv ? ALL_WORDS : 0;
+
+	asm("" : "+r"(words));
+	return words;
+}
+
+static inline unsigned irr_words(const struct vlapic *l)
+{
+	return __atomic_load_n(&l->irr_words, __ATOMIC_ACQUIRE) | all_if_served(l->vcpu);
+}
+
+static inline unsigned isr_words(const struct vlapic *l)
+{
+	return l->isr_words | all_if_served(l->vcpu);
 }
 
 static int highest_request(const struct vlapic *l)
@@ -155,16 +181,22 @@ u64 vlapic_level_vectors(struct vcpu *v, unsigned i)
 
 u8 vlapic_tpr(const struct vcpu *v)
 {
-	return (u8)apic_get(v->lapic, APIC_TPR);
+	return __atomic_load_n(&v->lapic->page[APIC_TPR], __ATOMIC_RELAXED);
 }
 
-/* SDM "Processor Priority Register". Kept in the page too, where APIC-register virtualization reads it. */
+/* SDM "Processor Priority Register". */
+static inline u8 ppr_of(const struct vcpu *v, unsigned words)
+{
+	u8 tpr = vlapic_tpr(v);
+	int served = unlikely(words) ? highest(v->lapic, APIC_ISR, words) : 0;
+
+	return CLASS(served) > CLASS(tpr) && served > 0 ? (u8)CLASS(served) : tpr;
+}
+
+/* Kept in the page too, where APIC-register virtualization reads it. */
 u8 vlapic_ppr(struct vlapic *l)
 {
-	unsigned words = isr_words(l);
-	int served = words ? highest(l, APIC_ISR, words) : -1;
-	u8 tpr = (u8)apic_get(l, APIC_TPR), isr = served < 0 ? 0 : (u8)served;
-	u8 ppr = CLASS(tpr) >= CLASS(isr) ? tpr : CLASS(isr);
+	u8 ppr = ppr_of(l->vcpu, isr_words(l));
 
 	apic_put(l, APIC_PPR, ppr);
 	return ppr;
@@ -175,14 +207,19 @@ bool vlapic_requested(const struct vcpu *v)
 	return irr_words(v->lapic);
 }
 
-int vlapic_pending(struct vcpu *v)
+/* The highest request, if its class is above PPR's. */
+static inline int pending_of(const struct vcpu *v)
 {
-	int request;
+	const struct vlapic *l = v->lapic;
+	unsigned all = all_if_served(v), irr = __atomic_load_n(&l->irr_words, __ATOMIC_ACQUIRE) | all;
+	int request = likely(irr) ? highest_first(l, APIC_IRR, irr) : -1;
 
-	if (likely(!irr_words(v->lapic)))
-		return -1;
-	request = highest_request(v->lapic);
-	return request >= 0 && CLASS(request) > CLASS(vlapic_ppr(v->lapic)) ? request : -1;
+	return request > (ppr_of(v, l->isr_words | all) | 0xf) ? request : -1;
+}
+
+COLD int vlapic_pending(struct vcpu *v)
+{
+	return pending_of(v);
 }
 
 /* A request of a higher class than TPR's is held back by what is in service, if at all. */
@@ -201,27 +238,47 @@ u8 vlapic_threshold(struct vcpu *v)
  * The summary bit is cleared before the word is looked at again, and vlapic_accept sets the word before the
  * summary: a request that arrives in between is seen by one of them.
  */
-void vlapic_ack(struct vcpu *v, u8 vector)
+static inline void serve(struct vlapic *l, u32 vector)
 {
-	struct vlapic *l = v->lapic;
 	u32 word = vector >> 5, bit = BIT32(vector & 31);
 	u32 *irr = apic_reg(l, APIC_IRR + word * 0x10);
 
-	if (__atomic_and_fetch(irr, ~bit, __ATOMIC_SEQ_CST) == 0) {
-		__atomic_and_fetch(&l->irr_words, (u8)~BIT32(word), __ATOMIC_SEQ_CST);
-		if (__atomic_load_n(irr, __ATOMIC_SEQ_CST))
-			__atomic_or_fetch(&l->irr_words, (u8)BIT32(word), __ATOMIC_SEQ_CST);
+	__atomic_fetch_and(irr, ~bit, __ATOMIC_SEQ_CST);
+	if (likely(!__atomic_load_n(irr, __ATOMIC_SEQ_CST))) {
+		__atomic_fetch_and(&l->irr_words, (u8)~BIT32(word), __ATOMIC_SEQ_CST);
+		if (unlikely(__atomic_load_n(irr, __ATOMIC_SEQ_CST)))
+			__atomic_fetch_or(&l->irr_words, (u8)BIT32(word), __ATOMIC_SEQ_CST);
 	}
 	*apic_reg(l, APIC_ISR + word * 0x10) |= bit;
 	l->isr_words |= (u8)BIT32(word);
 	l->stale = true;
 }
 
+void vlapic_ack(struct vcpu *v, u8 vector)
+{
+	serve(v->lapic, vector);
+}
+
+int vlapic_take(struct vcpu *v)
+{
+	int vector = pending_of(v);
+
+	if (likely(vector >= 0))
+		serve(v->lapic, (u32)vector);
+	return vector;
+}
+
+/* vcpu_request by the vCPU itself, which needs no kick. */
+static inline void request_own(struct vcpu *v, u32 bits)
+{
+	__atomic_fetch_or(&v->pending, bits, __ATOMIC_SEQ_CST);
+}
+
 /* Something that was held back may come through now. */
 static void look_again(struct vcpu *v, u32 bits)
 {
-	if (v->apicv || irr_words(v->lapic))
-		vcpu_request(v, bits);
+	if (v->apicv || vlapic_waits(v))
+		request_own(v, bits);
 }
 
 void vlapic_set_tpr(struct vcpu *v, u8 tpr)
@@ -233,16 +290,20 @@ void vlapic_set_tpr(struct vcpu *v, u8 tpr)
 void vlapic_eoi(struct vcpu *v)
 {
 	struct vlapic *l = v->lapic;
-	int vector = highest(l, APIC_ISR, isr_words(l));
-	u32 word, bit, *isr;
+	unsigned words = isr_words(l);
+	u32 word, bit, left;
+	int vector;
 
-	if (vector < 0)
+	if (!words)
+		return;
+	vector = highest_first(l, APIC_ISR, words);
+	if (unlikely(vector < 0))
 		return;
 	word = (u32)vector >> 5;
 	bit = BIT32(vector & 31);
-	isr = apic_reg(l, APIC_ISR + word * 0x10);
-	*isr &= ~bit;
-	if (!*isr)
+	left = apic_get(l, APIC_ISR + word * 0x10) & ~bit;
+	apic_put(l, APIC_ISR + word * 0x10, left);
+	if (!left)
 		l->isr_words &= (u8)~BIT32(word);
 	l->stale = true;
 	look_again(v, PEND_INTR);
@@ -250,29 +311,15 @@ void vlapic_eoi(struct vcpu *v)
 		machine_eoi(v->guest->machine, (u8)vector);
 }
 
-bool vlapic_x2apic_write(struct vcpu *v, u32 msr, u64 value)
-{
-	bool x2apic = v->apic_base & APIC_BASE_X2APIC;
-
-	if (likely(x2apic && msr == MSR_X2APIC_BASE + (APIC_EOI >> 4) && !value)) {
-		vlapic_eoi(v);
-		return true;
-	}
-	if (likely(x2apic && msr == MSR_X2APIC_BASE + (APIC_SELF_IPI >> 4) && value <= 0xff)) {
-		vlapic_accept(v->lapic, (u8)value, false);
-		return true;
-	}
-	return vlapic_msr_write(v, msr, value);
-}
-
-void vlapic_accept(struct vlapic *l, u8 vector, bool level)
+/* Fixed interrupt into IRR; who asks for a look at it is left to the caller. False: an illegal vector. */
+static inline bool accept(struct vlapic *l, u8 vector, bool level)
 {
 	u32 word = vector >> 5, bit = BIT32(vector & 31);
 	u32 *tmr = apic_reg(l, APIC_TMR + word * 0x10);
 
-	if (vector < 16) {
+	if (unlikely(vector < 16)) {
 		vlapic_error(l, ESR_RECEIVE_VECTOR);
-		return;
+		return false;
 	}
 	if (unlikely(level != !!(__atomic_load_n(tmr, __ATOMIC_RELAXED) & bit))) {
 		if (level)
@@ -283,11 +330,33 @@ void vlapic_accept(struct vlapic *l, u8 vector, bool level)
 	}
 	__atomic_or_fetch(apic_reg(l, APIC_IRR + word * 0x10), bit, __ATOMIC_SEQ_CST);
 	__atomic_or_fetch(&l->irr_words, (u8)BIT32(word), __ATOMIC_SEQ_CST);
-	vcpu_request(l->vcpu, PEND_INTR);
+	return true;
+}
+
+void vlapic_accept(struct vlapic *l, u8 vector, bool level)
+{
+	if (accept(l, vector, level))
+		vcpu_request(l->vcpu, PEND_INTR);
+}
+
+bool vlapic_x2apic_write(struct vcpu *v, u32 msr, u64 value)
+{
+	if (likely(v->apic_base & APIC_BASE_X2APIC)) {
+		if (msr == MSR_X2APIC_BASE + (APIC_EOI >> 4) && likely(!value)) {
+			vlapic_eoi(v);
+			return true;
+		}
+		if (msr == MSR_X2APIC_BASE + (APIC_SELF_IPI >> 4) && likely(value <= 0xff)) {
+			if (accept(v->lapic, (u8)value, false))
+				request_own(v, PEND_INTR);
+			return true;
+		}
+	}
+	return vlapic_msr_write(v, msr, value);
 }
 
 /* SDM "Error Handling": the register shows it after the next write of ESR; the interrupt comes at once. */
-void vlapic_error(struct vlapic *l, u32 bits)
+COLD void vlapic_error(struct vlapic *l, u32 bits)
 {
 	u32 lvt = apic_get(l, APIC_LVT_ERROR);
 
@@ -318,7 +387,7 @@ void vlapic_local(struct vlapic *l, u32 lvt)
 	}
 }
 
-void vlapic_pmi(struct vcpu *v)
+COLD void vlapic_pmi(struct vcpu *v)
 {
 	u32 lvt = apic_get(v->lapic, APIC_LVT_PERF);
 
@@ -337,7 +406,7 @@ bool vlapic_accepts_extint(const struct vcpu *v)
 	return !(lvt & LVT_MASKED) && (lvt >> 8 & 7) == MODE_EXTINT;
 }
 
-void vlapic_lint0_edge(struct guest *g)
+COLD void vlapic_lint0_edge(struct guest *g)
 {
 	for (unsigned i = 0; i < g->nr_vcpus; i++) {
 		struct vcpu *v = g->vcpu[i];

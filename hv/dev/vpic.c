@@ -84,11 +84,11 @@ static void chip_line(const struct vpic *p, struct vpic_chip *c, unsigned line, 
 static void settle(struct machine *m)
 {
 	struct vpic *p = &m->pic;
-	bool output, before = p->output;
+	bool output, before = m->guest->pic_output;
 
 	chip_line(p, &p->chip[0], CASCADE, requested(p, &p->chip[1]) >= 0);
 	output = requested(p, &p->chip[0]) >= 0;
-	__atomic_store_n(&p->output, output, __ATOMIC_RELAXED);
+	__atomic_store_n(&m->guest->pic_output, output, __ATOMIC_RELAXED);
 	if (output && !before)
 		vlapic_lint0_edge(m->guest);
 }
@@ -149,7 +149,7 @@ void vpic_reset(struct machine *m)
 		p->chip[i].imr = i ? BIOS_MASK_SLAVE : BIOS_MASK_MASTER;
 		p->chip[i].base = i ? BIOS_SLAVE : BIOS_MASTER;
 	}
-	p->output = false;
+	m->guest->pic_output = false;
 }
 
 static void icw1(struct vpic *p, struct vpic_chip *c, u8 value)

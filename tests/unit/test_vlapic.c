@@ -101,6 +101,54 @@ static void test_priority(void **state)
 	assert_int_equal(vlapic_threshold(v), 0);
 }
 
+/* The highest vector of a 256-bit register, or -1. */
+static int highest_in(u32 base)
+{
+	for (int vector = 255; vector >= 0; vector--)
+		if (get(0, base + (u32)(vector >> 5) * 0x10) & BIT32(vector & 31))
+			return vector;
+	return -1;
+}
+
+/* Any requests, TPR and services in their order: what is taken is the highest request above both, and only
+ * that moves from IRR to ISR. */
+static void test_take(void **state)
+{
+	struct vcpu *v = &vcpus[0];
+
+	(void)state;
+	srand(7);
+	for (unsigned i = 0; i < 20000; i++) {
+		int request, served, vector;
+
+		if (rand() % 3 == 0)
+			send(0, false, MODE_FIXED, (u8)(16 + rand() % 240));
+		if (rand() % 8 == 0)
+			set(0, APIC_TPR, (u32)rand() & 0xff);
+		if (rand() % 4 == 0)
+			set(0, APIC_EOI, 0);
+		v->apicv = rand() & 1; /* the summaries are not looked at */
+		request = highest_in(APIC_IRR);
+		served = highest_in(APIC_ISR);
+		vector = request >> 4 > (int)(get(0, APIC_TPR) >> 4) && request >> 4 > served >> 4 ? request
+												   : -1;
+		assert_int_equal(vlapic_pending(v), vector);
+		assert_int_equal(vlapic_take(v), vector);
+		if (vector < 0)
+			continue;
+		assert_int_equal(highest_in(APIC_ISR), vector);
+		assert_true(highest_in(APIC_IRR) < vector);
+		assert_int_equal(get(0, APIC_PPR) >> 4, vector >> 4);
+	}
+	v->apicv = false;
+	set(0, APIC_TPR, 0);
+	while (vlapic_take(v) >= 0 || highest_in(APIC_ISR) >= 0)
+		set(0, APIC_EOI, 0);
+	assert_int_equal(highest_in(APIC_IRR), -1);
+	assert_false(vlapic_requested(v));
+	take_pending(0);
+}
+
 /* What the processor is told while it serves the APIC: new requests raise RVI, what software changed is taken
  * from the page. */
 static void test_status(void **state)
@@ -471,6 +519,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST_FOUR(test_power_on),
 		TEST_FOUR(test_priority),
+		TEST_FOUR(test_take),
 		TEST_FOUR(test_tpr),
 		TEST_FOUR(test_software_disable),
 		TEST_FOUR(test_errors),

@@ -120,9 +120,9 @@ static void test_testdev(void **state)
 	outb(0x21, 0xfb);
 	out(0x200e, 4, 1);
 	outb(0x200e, 0);
-	assert_true(machine_pic_pending(guest.machine));
+	assert_true(guest.pic_output);
 	assert_int_equal(machine_pic_ack(guest.machine), 0x76);
-	assert_false(machine_pic_pending(guest.machine));
+	assert_false(guest.pic_output);
 }
 
 static void test_pm_timer(void **state)
@@ -323,14 +323,14 @@ static void test_restart(void **state)
 	vlapic_mmio_write(&vcpus[2], APIC_TIMER_INITIAL, 100000000);
 	pass(HZ);
 	assert_non_null(timers);
-	assert_true(machine_pic_pending(guest.machine));
+	assert_true(guest.pic_output);
 	machine_reset(guest.machine);
-	assert_false(machine_pic_pending(guest.machine));
+	assert_false(guest.pic_output);
 	assert_null(timers);
 	assert_int_equal(inb(0x3fd), 0x60);
 	outb(0x21, 0);
 	outb(0xa1, 0);
-	assert_false(machine_pic_pending(guest.machine));
+	assert_false(guest.pic_output);
 }
 
 int main(void)

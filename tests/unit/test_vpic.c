@@ -24,7 +24,7 @@ static void program(u8 icw1, u8 icw4)
 
 static bool waiting(void)
 {
-	return machine_pic_pending(guest.machine);
+	return guest.pic_output;
 }
 
 static u8 ack(void)
