@@ -316,29 +316,43 @@ static bool write_bios_data(struct guest *g)
 #define BIOS_SEGMENT  0xf0000000u
 #define SERVICE_FIRST 0x10u
 #define SERVICE_LAST  0x1au
+#define MEMORY_SIZE   0x12u
 
 /*
  * Kernels that start in protected mode go back to real mode to ask a BIOS for memory, discs and screen (Xen's
  * trampoline does); without vectors they would run away through low memory. The services say by the carry
- * flag that they do not exist; every other interrupt just returns.
+ * flag that they do not exist, all but the size of conventional memory, which has no way to say so; every
+ * other interrupt just returns.
  */
 static const u8 bios_code[] = {
+	0x1e,             /* push %ds */
+	0xb8, 0x40, 0x00, /* mov $0x40, %ax */
+	0x8e, 0xd8,       /* mov %ax, %ds */
+	0xa1, 0x13, 0x00, /* mov 0x13, %ax: KiB, from the BIOS data area */
+	0x1f,             /* pop %ds */
+	0xcf,             /* iret */
+#define NO_SERVICE 11
 	0x55,                   /* push %bp */
 	0x89, 0xe5,             /* mov %sp, %bp */
 	0x80, 0x4e, 0x06, 0x01, /* orb $1, 6(%bp): CF in the caller's flags */
 	0x5d,                   /* pop %bp */
-	0xcf                    /* iret */
+#define JUST_RETURN 19
+	0xcf /* iret */
 };
+
+static u32 bios_offset(unsigned vector)
+{
+	if (vector == MEMORY_SIZE)
+		return 0;
+	return vector >= SERVICE_FIRST && vector <= SERVICE_LAST ? NO_SERVICE : JUST_RETURN;
+}
 
 static bool write_bios(struct guest *g)
 {
 	u32 vector[256];
 
-	for (unsigned i = 0; i < ARRAY_SIZE(vector); i++) {
-		bool service = i >= SERVICE_FIRST && i <= SERVICE_LAST;
-
-		vector[i] = BIOS_SEGMENT | ((BIOS_CODE & 0xffff) + (service ? 0 : sizeof(bios_code) - 1));
-	}
+	for (unsigned i = 0; i < ARRAY_SIZE(vector); i++)
+		vector[i] = BIOS_SEGMENT | ((BIOS_CODE & 0xffff) + bios_offset(i));
 	return guest_write(&g->mem, GPA(0), vector, sizeof(vector)) &&
 	       guest_write(&g->mem, GPA(BIOS_CODE), bios_code, sizeof(bios_code));
 }

@@ -14,6 +14,7 @@ const char test_title[] = "BIOS interrupts in real mode";
 #define SERVICE_LAST  0x1au
 #define ROM_START     0xc0000u
 #define ROM_END       0x100000u
+#define BDA_MEMORY    0x413u /* KiB of conventional memory */
 
 /* What the code in PAGE leaves behind itself. */
 struct answers {
@@ -21,6 +22,7 @@ struct answers {
 	u16 system_flags, system_bx, system_bp, system_sp;
 	u16 disc_flags;
 	u16 tick_flags_set, tick_flags_clear;
+	u16 memory_kib, memory_ds;
 };
 
 extern const u8 real_code[], real_answers[], real_end[];
@@ -58,13 +60,16 @@ asm("	.code16\n"
     "	int $0x1c\n"
     "	pushf\n"
     "	popw real_answers - real_code + 14\n"
+    "	int $0x12\n"
+    "	mov %ax, real_answers - real_code + 16\n"
+    "	mov %ds, real_answers - real_code + 18\n"
     "	movw $1, real_answers - real_code\n"
     "1:	cli\n"
     "	hlt\n"
     "	jmp 1b\n"
     "	.balign 2\n"
     "real_answers:\n"
-    "	.skip 16\n"
+    "	.skip 20\n"
     "real_end:\n"
     "	.code64\n");
 
@@ -110,4 +115,7 @@ void test_main(void)
 	expect_true("no-such-disc", a->disc_flags & 1);
 	expect_eq("tick-keeps-carry", a->tick_flags_set & 1, 1);
 	expect_eq("tick-keeps-no-carry", a->tick_flags_clear & 1, 0);
+	expect_true("memory-size-as-in-data-area",
+		    a->memory_kib && a->memory_kib == *(const volatile u16 *)ptr_to(BDA_MEMORY));
+	expect_eq("memory-size-keeps-ds", a->memory_ds, PAGE >> 4);
 }
